@@ -11,7 +11,7 @@ export interface ClaimName {
 export interface ClaimRemoverOptions {
   readonly clock: Clock;
   readonly volumes: Pick<PodVolumes, "removeClaim">;
-  /** Nothing of it is left. */
+  /** Called when the claim is removed completely. */
   readonly removed: (claim: ClaimName) => void;
   readonly failed: (claim: ClaimName, error: unknown) => void;
 }

@@ -4,7 +4,7 @@ import type { LoggedContainer, LogRescue } from "./logs/log-rescue.ts";
 export interface LogMaintenanceParts {
   readonly clock: Clock;
   readonly rescue: Pick<LogRescue, "run">;
-  /** Those that run. */
+  /** Returns the running containers. */
   readonly containers: () => readonly LoggedContainer[];
   /** Reports whether the disk is nearly full now. */
   readonly pressed: () => boolean;

@@ -3,7 +3,7 @@ import type { AssignmentReader } from "./link/assignment-reader.ts";
 import type { RecordedPod } from "./pods/pod-supervisor.ts";
 import { fromPodState } from "./pods/stored-memory.ts";
 
-/** Everything the journal knows, also what is only left over. */
+/** Returns all pods that the journal contains, including leftovers. */
 export function recordedPods(journal: Journal, reader: AssignmentReader): readonly RecordedPod[] {
   const uids = new Set([...journal.desired().keys(), ...journal.states().keys(), ...journal.damaged]);
   return [...uids].map((uid) => {

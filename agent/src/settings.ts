@@ -16,7 +16,7 @@ export interface HostPort {
 
 /** The agent's settings, checked. A small checker of our own, since a schema library would cost 8 MB on every host. */
 export interface Settings {
-  /** Everything the agent keeps: journal, identity, logs, the network's records. */
+  /** The directory of everything that the agent stores: journal, identity, logs, the network's records. */
   readonly dataDir: string;
   /** The directory of files that are worthless after a reboot. Best on tmpfs. */
   readonly runDir: string;

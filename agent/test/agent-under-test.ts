@@ -177,7 +177,7 @@ export class AgentUnderTest {
     );
   }
 
-  /** Everything that pods leave behind when they are removed badly. */
+  /** Returns everything that an incomplete removal of pods leaves behind. */
   async remains(): Promise<Record<string, unknown>> {
     const { stdout } = await this.host.nerdctl(["ps", "--all", "--quiet"]);
     const snapshots = await this.#ctr(["snapshots", "ls"]);

@@ -57,7 +57,7 @@ export class FakeCoordinator {
   readonly joins: string[] = [];
   /** The newest report. */
   node: NodeReport | undefined;
-  /** Not counting those of hellos. */
+  /** The number of node reports, without those of hellos. */
   nodeReports = 0;
   /** The node's reports about its gateway, first to last. */
   readonly gateway: GatewayStatus[] = [];

@@ -27,7 +27,7 @@ export class VolumeHost {
   readonly #change: Partial<HostVolumesParts>;
   readonly #open: HostVolumes[] = [];
 
-  /** Everything is checked to be gone at the end. */
+  /** Sets up a host. At the end the test checks that all its files and mounts are gone. */
   static async setUp(
     t: TestContext,
     parent: string,

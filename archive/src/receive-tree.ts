@@ -13,7 +13,7 @@ export interface ReceiveOptions {
   readonly randomName: () => string;
   /** Whether links may lead to where this archive does not. */
   readonly links: "any" | "within";
-  /** Something was left out. */
+  /** Called for each entry that was left out. */
   readonly skipped: (path: string, why: string) => void;
 }
 

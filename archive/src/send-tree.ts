@@ -8,7 +8,7 @@ import { encodeHeader, paddingFor, TAR_END, type TarHeader } from "./tar-header.
 export interface SendOptions {
   /** The name of the file or directory in the archive. */
   readonly name: string;
-  /** Something below it was left out. */
+  /** Called for each entry that was left out. */
   readonly skipped: (path: string, why: string) => void;
 }
 

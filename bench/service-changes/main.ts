@@ -19,7 +19,7 @@ interface Sizes {
 }
 
 const limitMs = 900_000;
-/** So that every pod finds a place at once. */
+/** The spare room with which every pod fits a node at once. */
 const spare = 1.3;
 /** A prime, so that the rounds cover pods all over the fleet. */
 const stride = 7_919;

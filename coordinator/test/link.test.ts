@@ -9,7 +9,7 @@ import { until } from "./support/until.ts";
 import { startWorld, type World } from "./support/world.ts";
 
 const limit = { timeout: 120_000 };
-/** So that time can be skipped without every stream counting as silent. */
+/** With this interval a test can skip time before every stream counts as silent. */
 const calm = { heartbeatIntervalSeconds: 60 };
 
 test("ignores a node's reports about another node's pods", limit, async (t) => {

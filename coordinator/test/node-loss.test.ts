@@ -183,7 +183,7 @@ async function apply(world: World, applyId: string, ...resources: Parameters<typ
   assert.match(lines.at(-1) ?? "", /SUCCEEDED/, lines.join("\n"));
 }
 
-/** Those that are not on their way out. */
+/** Returns the pods that are not stopping. */
 async function podsOf(world: World) {
   const { pods } = await world.operator().listPods(everything);
   return pods.filter(({ stopping }) => !stopping);

@@ -25,7 +25,7 @@ import { aRequest } from "./support/requests.ts";
 
 const HOUR_MS = 3_600_000;
 const DAYS = 30;
-/** By then every limit on what is kept has been reached: 500 finished rollouts of a namespace, 100 events. */
+/** After this time every limit on what is kept has been reached: 500 finished rollouts of a namespace, 100 events. */
 const FULL_AFTER_DAYS = 18;
 const CHANGES_PER_HOUR = 2;
 

@@ -9,8 +9,8 @@ import { readTexts, type TextKind } from "./scan-texts.ts";
  * or another one. The aim is 3 % of doc comments and nothing else.
  */
 const MAX_MARKED: Readonly<Record<TextKind, number>> = {
-  "doc-comment": 80,
-  comment: 5,
+  "doc-comment": 89,
+  comment: 4,
   string: 6,
   "test-title": 0,
   docs: 0,

@@ -26,7 +26,7 @@ const RULES: readonly Rule[] = [
     // Doc comments begin with a noun or a verb: "The time of …", "Returns …". "Whether" describes a boolean.
     name: "headless doc comment",
     pattern:
-      /^(?:(?:(?:How|Where|Which|Why|That|Than|Of)\b|(?:Since|Until|From) when\b|(?:By|In|With|From|To|For|As) (?:how|what|which|whom)\b)|When [^,]*$)/,
+      /^(?:(?:(?:How|Where|Which|Why|That|Than|Of|Those|So that|Pure:)(?!\w)|(?:Since|Until|From) when\b|(?:By|In|With|From|To|For|As) (?:how|what|which|whom)\b)|When [^,]*$)/,
     kinds: ["doc-comment"],
   },
   {

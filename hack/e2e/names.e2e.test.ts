@@ -161,7 +161,7 @@ describe("services by name and address with real containers", { concurrency: fal
     return system.forage(["exec", client, "-n", "e2e", "--", "sh", "-c", host + get + script]);
   }
 
-  /** By nerdctl: the coordinator isn't there to ask. */
+  /** Runs a script by nerdctl, because the coordinator is not there. */
   async function inContainer(script: string) {
     const setUp = `WEB_IP=${webIp}; ${get}`;
     return host.nerdctl(["exec", clientContainer, "sh", "-c", setUp + script], { allowFailure: true });

@@ -6,7 +6,7 @@ import { findEnvoy } from "./envoy.ts";
 import { run } from "./run.ts";
 import { SetupError } from "./setup-error.ts";
 
-/** Something the host must have, and the Debian package it comes in. */
+/** A program that the host must have, and the Debian package that contains it. */
 export interface HostTool {
   readonly package: string;
   readonly isThere: () => boolean;

@@ -61,7 +61,7 @@ export class FleetLab {
     assert.equal(exitCode, 0, stderr);
   }
 
-  /** Those that serve, or all. */
+  /** Returns the pods that serve, or all. */
   async pods(workload: string, which: "serving" | "all" = "serving"): Promise<FleetPod[]> {
     const pods = await this.#fleet.ask<FleetPod[]>(["get", "pods", ...namespace]);
     return pods.filter((pod) => pod.workloadName === workload && (which === "all" || isServing(pod)));

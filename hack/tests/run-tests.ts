@@ -13,7 +13,7 @@ export interface TestGroup {
 
 export interface RunResult {
   failed: boolean;
-  /** Those that have ended. */
+  /** The files that have ended. */
   readonly files: { readonly path: string; readonly durationMs: number }[];
 }
 

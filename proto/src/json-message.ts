@@ -9,7 +9,7 @@ export type JsonObject = { [name: string]: unknown };
 
 export interface JsonEntry<Node> {
   readonly key: string;
-  /** Where faults of the key are reported. */
+  /** The path at which faults of the key are reported. */
   readonly keyNode: Node;
   readonly value: Node;
 }

@@ -32,7 +32,7 @@ test("other names for the nodes don't change which of them can take a pod", () =
   }
 });
 
-/** Nothing in the pod speaks of a node by its name. */
+/** Removes references to nodes by name from the pod. */
 function withoutNames({ nodeAffinity: _, claimNodes: __, ...pod }: PodSpec): PodSpec {
   return pod;
 }

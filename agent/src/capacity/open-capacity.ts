@@ -11,7 +11,7 @@ export interface CapacityParts {
   readonly hostReader: HostReader;
 }
 
-/** By the operator's settings. */
+/** Opens the capacity with the operator's settings. */
 export function openCapacity({ config, clock, hostReader }: CapacityParts): Promise<HostCapacity> {
   const { cpu, memory, "ephemeral-storage": disk } = config.reserve;
   const reserve: Partial<Reserve> = {

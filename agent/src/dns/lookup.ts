@@ -15,7 +15,7 @@ export type Lookup =
   /** The name is there, but nothing of that type. */
   | { readonly kind: "no-data" }
   | { readonly kind: "no-name" }
-  /** Not a name of the cluster. */
+  /** The name is not of the cluster. */
   | { readonly kind: "elsewhere" };
 
 export type DnsRecord =

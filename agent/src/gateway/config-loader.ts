@@ -38,7 +38,7 @@ export class ConfigLoader {
   readonly #parts: ConfigLoaderParts;
   /** In Envoy's file of clusters. */
   #clusters: ReadonlyMap<string, ServicePortRef> = new Map();
-  /** Those of them that Envoy speaks HTTP/2 to. */
+  /** The clusters to which Envoy speaks HTTP/2. */
   #http2: ReadonlySet<string> = new Set();
   /** Envoy's last known state. Each query costs Envoy time that grows with the number of services. */
   #known: ReadonlyMap<Subscription, SubscriptionState> | undefined;

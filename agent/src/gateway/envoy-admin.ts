@@ -16,7 +16,7 @@ export interface EnvoyAdmin {
   live(): Promise<boolean>;
   /** "1.40.0". */
   version(): Promise<string>;
-  /** Those that Envoy has; routes only once it has a listener for them. */
+  /** Returns Envoy's subscriptions; routes only once it has a listener for them. */
   subscriptions(): Promise<ReadonlyMap<Subscription, SubscriptionState>>;
   /** Names of those that are bound. */
   listeners(): Promise<ReadonlySet<string>>;

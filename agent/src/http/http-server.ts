@@ -7,7 +7,7 @@ export interface HttpServerOptions {
   /** The faults that keep the agent from its work. Empty if there are none. */
   readonly problems: () => readonly string[];
   readonly metrics: { render(): Promise<string>; readonly contentType: string };
-  /** Those of the gateway's proxy; undefined: it doesn't run. */
+  /** Returns the metrics of the gateway's proxy; undefined: it does not run. */
   readonly gatewayMetrics: () => Promise<string | undefined>;
 }
 

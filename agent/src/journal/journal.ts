@@ -131,7 +131,7 @@ export class Journal {
     return this.#incomplete ? 0n : this.#index.revision;
   }
 
-  /** Everything assigned. OTHER_CLUSTER, REVISION_WENT_BACK and INVALID_RECORD leave all as it was. */
+  /** Replaces the whole assignment. OTHER_CLUSTER, REVISION_WENT_BACK and INVALID_RECORD leave everything as it was. */
   replace(snapshot: Snapshot): Promise<void> {
     return this.#serially(async () => {
       const epoch = snapshot.epoch ?? this.#index.epoch;

@@ -9,7 +9,7 @@ export interface PodState {
   readonly containers: Readonly<Record<string, ContainerState>>;
   /** Set once nothing of the pod will be started again. */
   readonly outcome?: "SUCCEEDED" | "FAILED";
-  /** Nothing of the pod is left on the host. */
+  /** The pod is removed from the host completely. */
   readonly removed?: boolean;
   readonly startedAtMs?: number;
   readonly readyAtMs?: number;
@@ -47,7 +47,7 @@ export interface ContainerState {
   /** Ends in a row without a good run between them. */
   readonly crashes?: number;
   readonly lastTermination?: TerminationState;
-  /** Those before it, newest first. */
+  /** The earlier terminations, newest first. */
   readonly earlierTerminations?: readonly TerminationState[];
   /** The progress of the hook in the present run. */
   readonly postStart?: "begun" | "done";

@@ -3,7 +3,7 @@ import type { Pod } from "../pods/pod.ts";
 
 /** Runs the assigned pods. */
 export interface AssignedPods {
-  /** Everything that is assigned from now on. */
+  /** Replaces the whole assignment. */
   replace(pods: readonly Pod[]): void;
   apply(upserts: readonly Pod[], removals: readonly string[]): void;
   statuses(): readonly PodStatus[];

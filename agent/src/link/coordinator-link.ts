@@ -83,7 +83,7 @@ export class CoordinatorLink {
     return this.#state;
   }
 
-  /** Something in the node's report changed that should not wait for the next heartbeat. */
+  /** Reports a change of the node before the next heartbeat. */
   nodeChanged(): void {
     const { node } = this.#options;
     void this.#connection?.send({ $case: "nodeReport", value: node.report() });

@@ -98,7 +98,7 @@ function servicePort(container: string, port: ContainerPort, host: HostFeatures)
   }
 }
 
-/** Nothing is asked of it while it runs but that it ends. */
+/** Returns the container as an init container, which has no probes and hooks and only has to end. */
 function asInit(container: PodContainer): PodContainer {
   const { name, probes = {}, hooks = {} } = container;
   if (Object.keys(probes).length > 0) throw new Error(`init container ${name}: it can't have probes`);

@@ -29,7 +29,7 @@ export function parseResources(requirements: ResourceRequirements | undefined): 
   };
 }
 
-/** Those that are set, by their names in Kubernetes. */
+/** Returns the quantities that are set, by their names in Kubernetes. */
 function quantitiesOf(list: ResourceList | undefined): Record<string, string> {
   const { cpu = "", memory = "", ephemeralStorage = "" } = list ?? {};
   return {

@@ -13,7 +13,7 @@ export interface ConnectedNetwork {
 
 export type AddressedLink = Pick<Link, "ifname" | "addr_info">;
 
-/** Those of agents' bridges, which are the same on every host. */
+/** Matches agents' bridges, which are the same on every host. */
 const PODS_BRIDGE = /^fg-/;
 
 /**

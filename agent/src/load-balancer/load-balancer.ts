@@ -20,7 +20,7 @@ export interface LoadBalancerOptions {
   readonly node: string;
   /** The interface on which addresses are announced; undefined: the interface of their network. */
   readonly interface: string | undefined;
-  /** Those of which the host leads services' clients to pods. */
+  /** The families for which the host leads services' clients to pods. */
   readonly families: readonly IpFamily[];
   readonly clock: Clock;
   /** [0, 1). */

@@ -46,7 +46,7 @@ export interface AddressPlan {
  */
 export const LEASE_SECONDS = 30;
 
-/** Pure: what leads from the addresses that the host has to those that it is to have. The host's own are never touched. */
+/** Returns the steps from the host's present addresses to the desired ones. The host's own are never touched. Pure. */
 export function planAddresses(input: AddressPlanInput): AddressPlan {
   const { wanted, held, links, yielded } = input;
   const problems: string[] = [];

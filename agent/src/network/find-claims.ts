@@ -11,7 +11,7 @@ export interface ClaimSources {
   readonly run: RunCommand;
   readonly records: SandboxRecords;
   readonly loaded: LoadedRecords;
-  /** Those of the records whose sandbox is in place. */
+  /** The records whose sandbox is in place. */
   readonly intact: readonly SandboxRecord[];
   /** Returns those of the records whose sandbox is in place, with their leases repaired. */
   readonly checkIntact: (records: readonly SandboxRecord[]) => Promise<readonly SandboxRecord[]>;

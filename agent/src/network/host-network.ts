@@ -355,7 +355,7 @@ export class HostNetwork implements PodNetwork {
     });
   }
 
-  /** Those that reached the pod by its UDP ports were forgotten with the ports. */
+  /** Forgets the connections of peers that reached the pod by its UDP ports, together with the ports. */
   async #forgetOwnPeers(record: SandboxRecord): Promise<void> {
     try {
       for (const address of addressesOf(record))

@@ -14,7 +14,7 @@ export interface PodNetwork {
   attach(podUid: string, signal: AbortSignal): Promise<PodSandbox>;
   /** True if the sandbox's namespace and address are still in place; always so for the host's own network. */
   check(sandbox: PodSandbox): Promise<boolean>;
-  /** Those whose namespace or address is no longer in place. One look for all, so that it can be done often. */
+  /** Returns the sandboxes whose namespace or address is no longer in place. One check covers all, so it can run often. */
   findLost(sandboxes: readonly PodSandbox[]): Promise<readonly PodSandbox[]>;
   /**
    * For pods on the host's own network, which have no sandbox of this network's making: their ports are the host's. All or none;

@@ -12,7 +12,7 @@ export interface ResolvConf {
 export interface ClusterDns {
   /** `cluster.local`. */
   readonly domain: string;
-  /** Those that know the services' names; empty: there are none, and the host's own are asked. */
+  /** The servers that know the services' names. Empty: there are none, and the host's own servers are used. */
   readonly servers: readonly string[];
 }
 

@@ -16,7 +16,7 @@ export interface HostPodFilesOptions {
   /** Logs were deleted or cut, for this reason. */
   readonly onLimit?: (logs: readonly StoredLog[], limitBytes: number) => void;
   readonly onError?: (error: unknown) => void;
-  /** Where the logs of failed pods go that are kept. Undefined: they are deleted with their pods. */
+  /** The directory of logs of failed pods that are kept. Undefined: they are deleted with their pods. */
   readonly kept?: Pick<KeptLogs, "keep" | "directories">;
   /** Undefined: streams are never kept apart. */
   readonly streams?: StreamReader;

@@ -46,7 +46,7 @@ export interface SupervisorOptions {
   readonly limits: SupervisorLimits;
   /** Default: images that lie here are everybody's. */
   readonly imageAccess?: ImageAccess;
-  /** Something else is known of an image. */
+  /** Called when the state of an image has changed. */
   readonly imageChanged?: (reference: string) => void;
 }
 
@@ -62,7 +62,7 @@ export interface SupervisorLimits {
 }
 
 export interface SupervisorEvents extends PodEvents {
-  /** Nothing is left of a pod that is no longer assigned. */
+  /** Called when a pod that is no longer assigned is removed completely. */
   forgotten(podUid: string): void;
   /** A part of the host doesn't answer; undefined: it does again. */
   impaired(part: HostPart, error: unknown): void;
@@ -179,7 +179,7 @@ export class PodSupervisor {
     this.#track(this.#observer.run());
   }
 
-  /** Everything assigned: pods that are not among these are removed and forgotten. */
+  /** Replaces the whole assignment. Pods that are not in it are removed and forgotten. */
   replace(pods: readonly Pod[]): void {
     const assigned = new Set(pods.map((pod) => pod.uid));
     this.apply(

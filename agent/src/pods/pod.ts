@@ -15,7 +15,7 @@ export interface Pod {
   /** Hex digest of the template; containers are adopted by it. */
   readonly specHash: string;
   readonly stopping: boolean;
-  /** How long the logs of a stopping pod stay after everything else of it was removed. Undefined: not at all. */
+  /** The time for which the logs of a stopping pod stay after its other parts were removed. Undefined: none. */
   readonly keepLogsMs?: number;
   readonly hostname: string;
   readonly graceMs: number;
@@ -44,7 +44,7 @@ export interface PodContainer {
   readonly pullPolicy: PullPolicy;
   readonly command: readonly string[];
   readonly args: readonly string[];
-  /** Not expanded and not resolved: `resolve-container.ts` does both right before each start. */
+  /** The entries before expansion and resolution: `resolve-container.ts` does both right before each start. */
   readonly env: readonly EnvEntry[];
   readonly workingDir?: string;
   readonly ports: readonly PortRequest[];
@@ -126,7 +126,7 @@ export interface PodMemory {
   readonly begun?: "sidecars" | "main";
   /** The reason why the host ended the pod for good. */
   readonly failure?: { readonly reason: PodFailure; readonly message: string };
-  /** Nothing of the pod is left on the host. */
+  /** The pod is removed from the host completely. */
   readonly removed: boolean;
 }
 
@@ -144,7 +144,7 @@ export interface ContainerMemory {
   /** Wall clock; not started again before. */
   readonly notBeforeMs: number;
   readonly lastTermination?: Termination;
-  /** Those before the last, newest first; bounded. */
+  /** The terminations before the last, newest first; bounded. */
   readonly earlier?: readonly Termination[];
   /** The post-start hook of the present run. "begun" is stored before the hook runs, so that it never runs twice for one run. */
   readonly postStart?: "begun" | "done";

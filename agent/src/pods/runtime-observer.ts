@@ -11,7 +11,7 @@ export interface ObserverOptions {
   readonly random: () => number;
   readonly repairIntervalMs: number;
   readonly signal: AbortSignal;
-  /** Something about the pod's containers changed. */
+  /** Called when the pod's containers have changed. */
   readonly onChange: (podUid: string) => void;
   /** A list was read, or could not be. */
   readonly onListed: (error: unknown) => void;

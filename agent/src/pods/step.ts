@@ -40,7 +40,7 @@ export type Step =
 
 export type Decision = { readonly kind: "step"; readonly step: Step } | Wait;
 
-/** Nothing to do before `untilMs` (wall clock), or until something happens. */
+/** No step is due before `untilMs` (wall clock) or an event. */
 export interface Wait {
   readonly kind: "wait";
   readonly untilMs?: number;

@@ -86,7 +86,7 @@ export function beginProbes(probes: ContainerProbes, start: ProbeStart): ProbeMe
   };
 }
 
-/** Pure: what is remembered after the event. Events of kinds that aren't probed change nothing. */
+/** Returns the memory after the event. Events of kinds that are not probed change nothing. Pure. */
 export function advance(probes: ContainerProbes, memory: ProbeMemory, event: ProbeEvent): ProbeMemory {
   const spec = probes[event.kind];
   const kind = memory.kinds[event.kind];

@@ -26,7 +26,7 @@ export interface ContainerRuntime {
   pull(reference: string, signal: AbortSignal, options?: PullOptions): Promise<void>;
   /** In their full form. */
   listImages(signal: AbortSignal): Promise<readonly string[]>;
-  /** Not one that a container was made from, running or not: `in-use`. Never touches the network. */
+  /** Removes an image. Rejects with `in-use` if a container was made from it, running or not. Never uses the network. */
   removeImage(reference: string, signal: AbortSignal): Promise<"removed" | "in-use" | "absent">;
   /** Returns a directory on the file system of images and containers' own layers. Undefined if it is unknown. */
   imageStorage(signal: AbortSignal): Promise<string | undefined>;
@@ -46,7 +46,10 @@ export interface ContainerRuntime {
   exec(id: string, options: RuntimeExecOptions, signal: AbortSignal): RuntimeExec;
   /** CPU and memory from the cgroup; undefined if it is not running. */
   usage(id: string): Promise<ContainerUsage | undefined>;
-  /** Everything that the kernel accounts for a container, which costs more file reads than `usage`; undefined if it is not running. */
+  /**
+   * Returns all accounting of the kernel for a container, which costs more file reads than `usage`; undefined if it is not
+   * running.
+   */
   detailedUsage(id: string): Promise<DetailedUsage | undefined>;
   /**
    * Returns how many of its processes the kernel has killed for lack of memory. Known until it is removed, also after its end.
@@ -61,7 +64,7 @@ export interface RuntimeVersion {
 }
 
 export interface PullOptions {
-  /** Those for the image's registry are tried in turn; if there is none, the registry is asked without. Never shown to anyone. */
+  /** Logins. Those for the image's registry are tried in turn; without any, the pull is anonymous. They are never logged. */
   readonly credentials?: readonly RegistryLogin[];
   /** As often as something is seen to move: up to ten times a second. */
   readonly onProgress?: (progress: PullState) => void;
@@ -75,7 +78,7 @@ export interface RegistryLogin {
 }
 
 export interface PullState {
-  /** Those that are here already count as done. */
+  /** The number of finished layers. Layers that were present before count as finished. */
   readonly layersDone: number;
   /** Known so far. */
   readonly layers: number;

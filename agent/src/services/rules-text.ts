@@ -43,7 +43,10 @@ ${baseChains(options)}}
 `;
 }
 
-/** Pure: what leads from one to the other, as one transaction; empty if nothing does. Ids of unchanged rules may be left out of both. */
+/**
+ * Returns the change from one set of rules to the other, as one transaction; empty without a difference. Ids of unchanged rules
+ * may be left out of both. Pure.
+ */
 export function deltaText(options: RulesOptions, from: RulesById, to: RulesById): string {
   const table = tableOf(options);
   const removed = [...from.values()].filter((rule) => !to.has(rule.id));
@@ -83,7 +86,7 @@ export function deltaText(options: RulesOptions, from: RulesById, to: RulesById)
   return lines.length === 0 ? "" : `${lines.join("\n")}\n`;
 }
 
-/** Pure: what leads from the addresses of load balancers that there were to those that there are; empty if nothing does. */
+/** Returns the change from the earlier load balancer addresses to the present ones; empty without a difference. Pure. */
 export function balancerDeltaText(
   options: Pick<RulesOptions, "table" | "podCidr">,
   from: readonly string[],
@@ -204,7 +207,7 @@ interface Chain {
   readonly rules: readonly string[];
 }
 
-/** Those that are jumped to before those that jump. */
+/** Returns the chains, each after the chains that it jumps to. */
 function chainList(rule: ServicePortRules, { podCidr }: RulesOptions): Chain[] {
   const { id, protocol, endpoints, affinitySeconds, family } = rule;
   const { ip } = FAMILY_WORDS[family];

@@ -245,7 +245,7 @@ function withoutConflicts(rules: RulesById): Map<string, ServicePortRules> {
   );
 }
 
-/** Those that the others have not or have otherwise. */
+/** Returns the rules that the others lack or that differ. */
 function without(rules: RulesById, others: RulesById): Map<string, ServicePortRules> {
   return new Map(
     [...rules].filter(([id, rule]) => {

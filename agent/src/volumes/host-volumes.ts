@@ -33,11 +33,11 @@ const MEMORY_BYTES_MAX = 256 * 1024 * 1024;
 const CONTAINER_NAME = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 
 export interface HostVolumesParts {
-  /** Everything is kept below it; made if need be. */
+  /** The directory of everything that is stored; created if it is missing. */
   readonly directory: string;
   readonly clock: Clock;
   readonly events: VolumeEvents;
-  /** By default, damaged records are only logged. */
+  /** Called for damaged records. Default: they are only logged. */
   readonly noteDamage?: NoteDamage;
   /** Off: limits are measured instead of enforced, as on hosts that have no loop devices to give. On by default. */
   readonly useImages?: boolean;

@@ -149,7 +149,7 @@ export interface ClaimState {
 export interface VolumeEvents {
   /** Reports a volume without a hard limit that exceeds its size, so that its pod is evicted. Repeated as long as it lasts. */
   readonly exceeded: (excess: VolumeExcess) => void;
-  /** Something to log; the fields say what. */
+  /** Logs an event with its fields. */
   readonly warn: (event: string, fields: Readonly<Record<string, unknown>>) => void;
 }
 

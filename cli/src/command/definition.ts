@@ -19,9 +19,9 @@ export interface Operand {
 
 export interface Invocation<F extends Flags = Flags> {
   readonly flags: FlagValues<F> & FlagValues<GlobalFlags>;
-  /** Those before `--`. */
+  /** The operands before `--`. */
   readonly operands: readonly string[];
-  /** Those after `--`; undefined when there was none. */
+  /** The operands after `--`; undefined without it. */
   readonly afterDashes: readonly string[] | undefined;
   readonly world: World;
 }

@@ -7,7 +7,7 @@ import { shortUid } from "../view/pods.ts";
 /** More names than these don't help. */
 const maxNamed = 5;
 
-/** By name or the beginning of the uid; an error names what is near. */
+/** Finds a pod by its name or the beginning of its uid. An error names similar ones. */
 export async function findPod(coordinator: Coordinator, namespace: string, name: string): Promise<Pod> {
   const answer = await coordinator.call(operator.listPods, { ...everyPod, namespace, name });
   // A failed pod that is kept is meant only where no present pod is.

@@ -82,7 +82,7 @@ class Followers {
   readonly #open = new Map<string, Promise<void>>();
   /** The last message about each pod by uid, and the last message about all pods without a uid. */
   readonly #said = new Map<string, string>();
-  /** Those whose logs came to their end. */
+  /** The containers whose logs have ended. */
   readonly #done = new Set<string>();
   failure: unknown;
 

@@ -22,7 +22,7 @@ export interface OutcomeContext {
   readonly issuerBackOff: BackOff;
 }
 
-/** Pure: what is held after an attempt that succeeded. */
+/** Returns the state after an attempt that succeeded. Pure. */
 export function succeeded(
   holding: CertificateState,
   issuer: string,
@@ -35,7 +35,7 @@ export function succeeded(
   return { hostname, issuer, certificate, renewAtMs: renewal, failures: 0, error: "", retryAtAsked: false };
 }
 
-/** Pure: what is held after an attempt that failed. A failure of the issuer isn't held against the hostname. */
+/** Returns the state after an attempt that failed. A failure of the issuer does not count against the hostname. Pure. */
 export function failed(
   holding: CertificateState,
   error: IssueError,

@@ -32,7 +32,9 @@ export interface Plan {
 /** A failure is remembered for this long after its hostname has gone, so that a hostname that returns keeps its back-off. */
 const rememberFailureMs = 7 * 24 * 3_600_000;
 
-/** Pure: which attempts begin now. Hostnames without a certificate come first, then those whose ends first. */
+/**
+ * Returns the attempts that begin now. Hostnames without a certificate come first, then those whose certificate ends first. Pure.
+ */
 export function planCertificates(input: PlanInput): Plan {
   const { wanted, holdings, running, issuer, nowMs } = input;
   const pausedUntilMs = input.pausedUntilMs ?? 0;

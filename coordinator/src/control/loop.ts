@@ -10,7 +10,7 @@ export interface LoopOptions {
   readonly reconcile: (key: string) => Promise<number | undefined>;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Nothing is reconciled before it resolves. Default: at once. */
+  /** The loop reconciles nothing before this resolves. Default: at once. */
   readonly started?: Promise<void> | undefined;
   /** Returns the pause of a key between two runs, so that an expensive one does not run for every event. Default: none. */
   readonly restMs?: (key: string) => number;

@@ -8,7 +8,7 @@ import type { ZoneLocality } from "./zone.ts";
 /** Linkerd's proxies take any weight; this is the one its own controller gives everyone. */
 export const weight = 10_000;
 
-/** Pure: how a client is to reach an endpoint. */
+/** Returns the address of an endpoint for a client, with its weight and hints. Pure. */
 export function weightedAddress(
   address: TcpAddress,
   metricLabels: Record<string, string>,

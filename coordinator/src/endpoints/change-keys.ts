@@ -104,7 +104,7 @@ export function addressesOfPod({ status }: Pick<PodEntry, "status">): readonly s
   return allAddresses(status?.podIp ?? "", status?.podIps);
 }
 
-/** Those who have one only, or have not been upgraded, tell no others. */
+/** Returns all addresses. Nodes with one address, and nodes of older versions, report only the first. */
 function allAddresses(first: string, all: readonly string[] = []): readonly string[] {
   return [...new Set([first, ...all])].filter((it) => it !== "");
 }

@@ -4,7 +4,7 @@ import { hasPort, parsePorts } from "./ports.ts";
 /** An annotation of pods: which of their containers' ports are opaque, by number, range or name. */
 export const podOpaquePorts = "config.linkerd.io/opaque-ports";
 
-/** Pure: what a pod itself says of one of its ports; undefined: nothing. */
+/** Returns the pod's own setting for one of its ports; undefined: it has none. Pure. */
 export function opaqueByPod(template: PodTemplate | undefined, containerPort: number): boolean | undefined {
   const text = template?.podConfig?.annotations[podOpaquePorts];
   if (text === undefined) return undefined;

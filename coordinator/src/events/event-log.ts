@@ -13,7 +13,7 @@ export interface EventLog {
   readonly newest: number;
   /** Events up to this number were removed for being old. */
   readonly removedThrough: number;
-  /** Those with higher numbers. */
+  /** Reads the events with higher numbers. */
   read(after: number, limit: number): Promise<EventPage>;
   /** Calls after events were written. Returns how to stop. @throws CoordinatorError RESOURCE_EXHAUSTED when too many watch. */
   subscribe(listener: () => void): () => void;

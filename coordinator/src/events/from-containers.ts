@@ -7,7 +7,7 @@ export type ContainerEvent = Pick<EventInput, "type" | "reason" | "message">;
 /** Words of containers that wait as they should. */
 const usual: ReadonlySet<string> = new Set(["", "ContainerCreating", "PodInitializing", "ImagePull"]);
 
-/** Pure: what happened to a pod's containers from one word of its node to the next. */
+/** Returns the events of a pod's containers between two reports of its node. Pure. */
 export function containerEvents(
   before: readonly ContainerStatus[],
   after: readonly ContainerStatus[],

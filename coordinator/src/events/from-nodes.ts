@@ -5,7 +5,7 @@ import { nodeProblems } from "../model/node-conditions.ts";
 import type { NodeEntry } from "../state/entries.ts";
 import { refusedLabels, refusedLabelsMessage } from "../state/node-labels.ts";
 
-/** Pure: what happened to a node. */
+/** Returns the events of a node between two states. Pure. */
 export function nodeEvents(before: NodeEntry | undefined, after: NodeEntry | undefined): EventInput[] {
   const name = (after ?? before)?.name ?? "";
   const told = (type: EventInput["type"], reason: string, message: string): EventInput => {
@@ -74,7 +74,7 @@ function labelEvents(before: NodeEntry, after: NodeEntry, told: MakeEvent): Even
   return [told("Warning", "LabelsRefused", refusedLabelsMessage(after.name, refused))];
 }
 
-/** By its taint: the words of a problem hold numbers that change all the time. */
+/** Compares problems by their taint, because the text of a problem contains numbers that change all the time. */
 function problemEvents(before: NodeEntry, after: NodeEntry, told: MakeEvent): EventInput[] {
   if (before.report === after.report) return [];
   const earlier = nodeProblems(before.report?.report);

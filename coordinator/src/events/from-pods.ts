@@ -14,7 +14,7 @@ const podFaults: ReadonlySet<string> = new Set([
   "StopFailed",
 ]);
 
-/** Pure: what happened to a pod, by its record and what its node says of it. */
+/** Returns the events of a pod between two states of its record and status. Pure. */
 export function podEvents(before: PodEntry | undefined, after: PodEntry | undefined): EventInput[] {
   const entry = after ?? before;
   if (entry === undefined) return [];

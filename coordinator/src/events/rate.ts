@@ -8,7 +8,7 @@ interface Bucket {
 
 /** Limits the events of each object by a bucket each. Full buckets are forgotten. */
 export class ObjectRates<K> {
-  /** Those that are not full, longest silent first. */
+  /** The buckets that are not full, the longest silent first. */
   readonly #buckets = new Map<K, Bucket>();
   readonly #silenced = new Set<K>();
 

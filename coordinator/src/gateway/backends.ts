@@ -12,14 +12,14 @@ export interface RefProblem {
 export type PortsOf = (namespace: string, service: string) => readonly ServicePort[] | undefined;
 
 export interface ResolvedRule {
-  /** Those that can't be had are among them: their share of the requests fails, and the others keep theirs. */
+  /** The backends, with unavailable ones: their share of the requests fails, and the others keep theirs. */
   readonly backends: readonly GatewayBackend[];
   /** Without copies to what isn't there. */
   readonly filters: readonly RouteFilter[];
   readonly problems: readonly RefProblem[];
 }
 
-/** Pure: where the requests of one rule go. */
+/** Returns the backends of one rule. Pure. */
 export function resolveRule(route: Route, index: number, rule: RouteRule, portsOf: PortsOf): ResolvedRule {
   const place = `rules[${index}]`;
   const mirrored = resolveMirrors(route, place, rule.filters, portsOf);

@@ -22,7 +22,7 @@ export interface GatewayNodeView {
 /** The number of reasons in one condition. Any more are counted. */
 const maxReasons = 5;
 
-/** Pure: what to tell of a route. */
+/** Returns the conditions of a route. Pure. */
 export function conditionsOf(findings: RouteFindings, nodes: readonly GatewayNodeView[]): Condition[] {
   const { refs, conflicts, certificates, route } = findings;
   const conditions = [accepted(findings, nodes)];

@@ -1,6 +1,6 @@
 import { anyHostname } from "./route.ts";
 
-/** Pure: those of the hostnames that cover this one, the nearest first. Each stands for all names below it, however deep. */
+/** Returns the hostnames that cover this one, the nearest first. Each covers all names below it, however deep. Pure. */
 export function coveringHostnames(hostname: string, all: ReadonlySet<string>): string[] {
   if (hostname === anyHostname) return [];
   const labels = (hostname.startsWith("*.") ? hostname.slice(2) : hostname).split(".");

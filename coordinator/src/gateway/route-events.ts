@@ -11,7 +11,10 @@ const recovered: Readonly<Record<Condition["type"], string>> = {
   Programmed: "Programmed",
 };
 
-/** Pure: what is news of a route. How far its gateways are isn't: that is so after each change. */
+/**
+ * Returns the events of a route between two states. The progress of its gateways makes no event, because it changes after each
+ * apply. Pure.
+ */
 export function routeEvents(
   route: Pick<Route, "kind" | "namespace" | "name">,
   before: readonly Condition[],

@@ -49,7 +49,7 @@ function isSame({ namespace }: Route, { ports }: Known, portsOf: PortsOf): boole
   return true;
 }
 
-/** By the one rule that a route has whose requests can't be looked into. */
+/** Returns the part of a route whose requests stay encrypted; such a route has one rule. */
 function passthroughOf(
   route: Route,
   portsOf: PortsOf,

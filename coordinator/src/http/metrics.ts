@@ -21,7 +21,7 @@ export interface MetricsSources {
   /** Undefined: the cluster has no issuer of them. */
   readonly certificates?: CertificateController | undefined;
   readonly liveness: LivenessStats;
-  /** Why nothing is decided. Undefined: the store is up to date. */
+  /** Returns the reason why the controllers decide nothing. Undefined: the store is up to date. */
   readonly refusal: () => string | undefined;
   readonly nowMs: () => number;
   readonly connections: () => { readonly open: number; readonly anonymous: number };

@@ -35,7 +35,7 @@ export interface EnrollOptions {
   readonly refusals: RefusalLog;
   readonly authority: CertificateAuthority;
   readonly clusterId: string;
-  /** Nothing is signed while the store is out of date. */
+  /** The history check. No certificate is signed while the store is out of date. */
   readonly history: Pick<HistoryGuard, "refusal">;
   /** The lifetime of nodes' certificates. */
   readonly lifetimeMs: number;

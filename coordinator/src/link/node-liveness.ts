@@ -36,10 +36,10 @@ export interface NodeLivenessOptions {
 }
 
 interface TrackedNode {
-  /** By the monotonic clock. */
+  /** The time of the last heartbeat, by the monotonic clock. */
   heartbeatMs: number;
   allowanceMs: number;
-  /** By the monotonic clock: it counts as ready until then at least. */
+  /** The time until which it counts as Ready at least, by the monotonic clock. */
   graceUntilMs: number;
   believed: boolean;
   /** The time of its loss, by the monotonic clock. */

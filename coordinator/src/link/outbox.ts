@@ -44,7 +44,7 @@ export class Outbox {
     this.#options = options;
   }
 
-  /** Everything assigned to the node, in parts. */
+  /** Returns everything assigned to the node, in parts. */
   *snapshot({ pods, claimRemovals }: RequestedState, revision: bigint): Generator<AssignmentSnapshot> {
     this.#pods.clear();
     this.#claims.clear();

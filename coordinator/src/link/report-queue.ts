@@ -24,7 +24,7 @@ export interface ReportQueueOptions {
    * Default: never.
    */
   readonly superseded?: () => boolean;
-  /** Nothing is written once the store turned out to have been rolled back. */
+  /** The history check. Nothing is written once the store was rolled back. */
   readonly history?: { readonly refusal: string | undefined };
 }
 

@@ -18,7 +18,7 @@ import { StallDetector } from "./stall-detector.ts";
 export interface Session {
   readonly node: string;
   readonly id: string;
-  /** Something to send may be waiting. */
+  /** Wakes the session when there may be something to send. */
   readonly wake: Signal;
   readonly requests: SessionRequest[];
   /** Its pods may have changed since the last evaluation. */

@@ -23,7 +23,7 @@ export class StartGate {
     this.look();
   }
 
-  /** Nothing waits any more. */
+  /** Reports whether no start waits any more. */
   get isOver(): boolean {
     return this.#over;
   }

@@ -15,13 +15,13 @@ export interface MetricName {
 export interface PushedValue extends MetricName {
   readonly value: number;
   readonly ttlSeconds: number;
-  /** By the wall clock. */
+  /** The time of the push, by the wall clock. */
   readonly pushedAtMs: number;
   readonly expiresAtMs: number;
 }
 
 interface Entry extends PushedValue {
-  /** By the clock that never goes back. */
+  /** The end of its validity, by the monotonic clock. */
   readonly endsMs: number;
 }
 
@@ -71,7 +71,7 @@ export class PushedMetrics {
     return entry !== undefined && entry.endsMs > this.#clock.monotonicMs() ? entry : undefined;
   }
 
-  /** Those that still count, by their names. */
+  /** Returns the values that are still valid, by their names. */
   list(namespace?: string): readonly PushedValue[] {
     const all = namespace === undefined ? [...this.#values.values()] : [this.#values.get(namespace)];
     const nowMs = this.#clock.monotonicMs();

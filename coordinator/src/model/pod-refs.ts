@@ -13,7 +13,7 @@ export interface PodRef extends ObjectName {
 /** Set to "false", pods are not replaced when a secret or config map of their environment changes. */
 export const restartOnChange = "forage.dev/restart-on-change";
 
-/** Pure: everything that pods of the template refer to by name in their namespace, each once. */
+/** Returns the objects that pods of the template refer to by name in their namespace, each once. Pure. */
 export function refsOf(namespace: string, template: PodTemplate | undefined): PodRef[] {
   if (template === undefined) return [];
   const { container, sidecars, initContainers, volumes, podConfig } = template;

@@ -31,7 +31,10 @@ interface NamedClass {
   readonly record: PriorityClassRecord;
 }
 
-/** Pure: what the class of that name says; without a name, what the default class says, else 0. Undefined: there is no such class. */
+/**
+ * Returns the value of the class of that name; without a name, that of the default class, else 0. Undefined: there is no such
+ * class. Pure.
+ */
 export function priorityOf(name: string, classes: readonly NamedClass[]): Priority | undefined {
   if (name === "") return defaultOf(classes) ?? { value: 0, neverPreempts: false };
   return builtInClasses[name] ?? classes.find((it) => it.name === name)?.record;

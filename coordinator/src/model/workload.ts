@@ -15,7 +15,7 @@ export interface Workload {
   readonly name: string;
   readonly replicas: number;
   readonly strategy: UpdateStrategy | undefined;
-  /** By annotations. */
+  /** The settings from annotations. */
   readonly settings: RolloutSettings;
   readonly template: PodTemplate;
   /** Pods with this hash are of the present revision. Labels of a request are not part of it: relabelling restarts nothing. */

@@ -15,8 +15,8 @@ export interface Content {
 }
 
 /**
- * Pure: what differs, field by field, by the contract's names. Items of lists go by their names where they have any. Secrets are
- * never part of a resource: it refers to them by name.
+ * Returns the differences, field by field, with the contract's names. Items of lists are matched by their names, if they have
+ * any. Secrets are never part of a resource, which refers to them by name. Pure.
  */
 export function changedFields(before: Content | undefined, after: Content | undefined): FieldChange[] {
   const old = before === undefined ? new Map<string, string>() : flatten(before);

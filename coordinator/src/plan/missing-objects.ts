@@ -5,7 +5,7 @@ import { type ObjectName, titleOf } from "../model/object-name.ts";
 import { refsOf } from "../model/pod-refs.ts";
 import { certificateRefsOf } from "../model/route-refs.ts";
 
-/** Pure: names what the resource's pods or its TLS listener refer to and what does not exist, with what that means. */
+/** Returns a note for each missing object that the resource's pods or its TLS listener refer to, with the consequence. Pure. */
 export function missingObjectNotes(
   record: ResourceRecord,
   exists: (name: ObjectName) => boolean,

@@ -2,8 +2,8 @@ import { PodPhase, PodStatus } from "@forage/proto/forage/agent/v1/agent";
 import type { PodEntry } from "../state/entries.ts";
 
 /**
- * Pure: what a node would say of a pod if everything went well: a new one is ready, or has ended well where it is a job's; one
- * that is to stop is gone. Undefined: nothing new.
+ * Returns the status that a node would report if every step succeeded: a new pod is ready, or has succeeded if it is a job's; a
+ * stopping pod is gone. Undefined: the status does not change. Pure.
  */
 export function optimisticStatus(pod: PodEntry, isNew: boolean): PodStatus | undefined {
   const { record, status } = pod;

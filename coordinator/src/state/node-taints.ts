@@ -6,8 +6,8 @@ export const unreachableTaint = "node.kubernetes.io/unreachable";
 export const notReadyTaint = "node.kubernetes.io/not-ready";
 
 /**
- * Pure: what a node's state calls for. No new pods while something is wrong; and those that it has leave once the loss is on record,
- * so that their time counts from there also after a restart of the coordinator.
+ * Returns the taints that follow from a node's state. A node with a problem gets no new pods. Its present pods leave once the
+ * loss is stored, so that their time counts from there also after a restart of the coordinator. Pure.
  */
 export function conditionTaints({ health, record, report }: NodeEntry): NodeTaint[] {
   const taints: NodeTaint[] = [];

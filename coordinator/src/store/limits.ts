@@ -7,7 +7,7 @@ export const TXN_BYTES_MAX = 1.5 * 1024 * 1024;
 /** Keys are paths, kept in memory and written twice; anything longer is a mistake. */
 export const KEY_BYTES_MAX = 1024;
 
-/** So that all keys of a lease can always be deleted in one revision within TXN_BYTES_MAX. */
+/** This many keys of a lease can always be deleted in one revision within TXN_BYTES_MAX. */
 export const LEASE_KEYS_MAX = 1024;
 
 /** Below it a busy process loses leases to a garbage collection. */

@@ -51,7 +51,7 @@ export function containerCauses(container: ContainerStatus, input: ContainerInpu
   }
 }
 
-/** Pure: that it was started again, for pods that are up now. */
+/** Returns the causes of a container's restarts, for pods that are up now. Pure. */
 export function restartCauses(container: ContainerStatus, input: ContainerInput): Cause[] {
   const last = container.lastTermination;
   if (container.restartCount === 0 || last === undefined) return [];

@@ -97,7 +97,7 @@ export class Fleet {
     return (await this.#operator.listPods(everything)).pods;
   }
 
-  /** Those that are not on their way out. */
+  /** Returns the pods that are not stopping. */
   async pods(workload?: string): Promise<Pod[]> {
     const pods = await this.allPods();
     return pods.filter((pod) => !pod.stopping && (workload === undefined || pod.workloadName === workload));

@@ -110,7 +110,7 @@ export class RolloutPlay {
     this.says(name, { phase: PodPhase.PENDING, containers: [container] } as StatusFields, node);
   }
 
-  /** Nothing of it is left. */
+  /** Removes the pod completely. */
   vanishes(name: string): void {
     this.pods = this.pods.filter((pod) => pod.record.name !== name);
   }

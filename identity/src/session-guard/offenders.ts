@@ -1,6 +1,6 @@
 import { addressGroup } from "../address-group.ts";
 
-/** How long an address is paced after its last offence: an attack that pauses briefly is not a new one. */
+/** The time for which an address is paced after its last offence. An attack that pauses briefly is not a new one. */
 const PACED_MS = 60_000;
 /**
  * Between two connections of a paced address. A TLS handshake and what a new connection may do before it is cut take 10 ms of
@@ -53,5 +53,5 @@ export class Offenders {
   }
 }
 
-/** How long to wait before `tryStart` is asked again for connections that it held back. */
+/** Returns the delay before `tryStart` is called again for connections that it held back. */
 export const RETRY_START_MS = START_INTERVAL_MS;

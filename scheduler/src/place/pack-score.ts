@@ -53,7 +53,7 @@ export interface Preferences {
   readonly drawn: () => readonly number[];
 }
 
-/** Everything but the fit; undefined when the pod wishes for nothing. */
+/** Returns all preferences except the fit; undefined without any. */
 export function preferencesOf(live: LiveRules): Preferences | undefined {
   const { preference, soft, influences, siblings } = live;
   const reluctance = live.reluctance.nonZero > 0 ? live.reluctance.values : undefined;

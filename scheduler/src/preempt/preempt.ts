@@ -10,7 +10,7 @@ import { Trial } from "./trial.ts";
 /** Pods to move aside on one node. */
 export interface Candidate {
   readonly node: number;
-  /** Those that go against a budget first, then the rest; each part by falling priority, then by age. */
+  /** The victims: first those whose stop violates a budget, then the rest; each part by falling priority, then by age. */
   readonly victims: readonly number[];
   /** Victims that go against a budget. */
   readonly violations: number;
@@ -54,7 +54,7 @@ export function bestCandidates(
   return left;
 }
 
-/** Those of the candidates that no rule prefers another to. */
+/** Returns the candidates that no rule ranks below another. */
 export function best(state: FleetState, all: readonly Candidate[]): Candidate[] {
   const costs = all.map((candidate) => costOf(state, candidate));
   const least = costs.reduce<readonly number[] | undefined>(
@@ -208,7 +208,7 @@ function tryNode(
   return kept === order.length ? { node, victims, violations } : undefined;
 }
 
-/** Those that no budget has room for any more, counted in order of importance. */
+/** Returns the victims that exceed their budget, counted in order of importance. */
 function breaking(
   state: FleetState,
   lower: readonly number[],

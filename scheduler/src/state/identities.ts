@@ -49,7 +49,7 @@ export class Identities {
     return identity;
   }
 
-  /** Those the matcher matches. */
+  /** Returns the identities that the matcher matches. */
   *matching(matcher: PodMatcher): Generator<Identity> {
     for (const identity of this.#among(matcher.trait)) if (matcher.test(identity)) yield identity;
   }

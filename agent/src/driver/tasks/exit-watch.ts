@@ -15,7 +15,7 @@ export interface ExitWatchParts {
 interface Watched {
   readonly process: ProcessIdentity | undefined;
   readonly settle: (exit: TaskExit) => void;
-  /** By the monotonic clock: when its process was first found gone while the runtime still knew of no exit. */
+  /** The time at which its process was first found gone while the runtime still knew of no exit, by the monotonic clock. */
   goneSinceMs?: number;
   oomKilled: boolean;
   settling: boolean;

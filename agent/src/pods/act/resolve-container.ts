@@ -10,7 +10,7 @@ export interface ResolvedContainer {
   readonly args: readonly string[];
 }
 
-/** Something it refers to doesn't exist (yet) or can't be used as it is: wait for a change. */
+/** A reference to an object that does not exist yet or can't be used as it is. The pod waits for a change. */
 export interface MissingObject {
   /** A sentence, such as `secret db doesn't exist` or `secret db has no key password`. Never a content. */
   readonly missing: string;

@@ -11,7 +11,7 @@ import {
 } from "../pod.ts";
 import { allContainers, initContainersOf, mainOf, policyOf, sidecarsOf } from "../pod-containers.ts";
 
-/** Everything a decision about one pod is made from. */
+/** The inputs of a decision about one pod. */
 export interface PodView {
   readonly pod: Pod;
   readonly goal: "run" | "remove";
@@ -77,7 +77,7 @@ export function isInitialized(view: PodView): boolean {
   );
 }
 
-/** Nothing of it will be started again: how it ended. Sidecars don't count. */
+/** Returns the outcome of a pod of which no container will start again. Sidecars don't count. */
 export function outcomeOf(view: PodView): "SUCCEEDED" | "FAILED" | undefined {
   const { pod, memory } = view;
   if (memory.failure !== undefined) return "FAILED";

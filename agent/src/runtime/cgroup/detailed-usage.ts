@@ -3,7 +3,7 @@ import type { DetailedUsage } from "../runtime.ts";
 import { type ContainerCgroup, readOrUndefined, readUsage } from "./container-cgroup.ts";
 import { parseKeyed } from "./parse-cgroup.ts";
 
-/** Everything that the kernel accounts for a container; undefined once no process runs in it. */
+/** Returns all accounting of the kernel for a container; undefined once no process runs in it. */
 export async function readDetailedUsage(cgroup: ContainerCgroup): Promise<DetailedUsage | undefined> {
   const [usage, details] = await Promise.all([
     readUsage(cgroup),

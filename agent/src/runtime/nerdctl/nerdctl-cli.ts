@@ -13,7 +13,7 @@ export interface NerdctlCliOptions {
   readonly namespace: string;
   /** nerdctl's state for calls that concern no single container. */
   readonly dataRoot: string;
-  /** Not used for pods' networks, but nerdctl checks both. */
+  /** The CNI directories. They are not used for pods' networks, but nerdctl checks both. */
   readonly cniBinDir: string;
   readonly cniConfigDir: string;
   /** Directories with `<registry>/hosts.toml`; undefined: nerdctl's own. */

@@ -4,7 +4,7 @@ import { registryName, registryOf } from "../image-reference.ts";
 import type { RegistryLogin } from "../runtime.ts";
 import { openPrivateFile } from "./private-file.ts";
 
-/** Those that are for the image's registry, in the order given. */
+/** Returns the logins for the image's registry, in the given order. */
 export function loginsFor(reference: string, logins: readonly RegistryLogin[]): readonly RegistryLogin[] {
   const registry = registryOf(reference);
   return logins.filter((it) => registryName(it.server) === registry);

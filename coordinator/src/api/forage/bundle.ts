@@ -23,7 +23,7 @@ export interface BundleChoices {
   readonly keepOthers?: boolean;
 }
 
-/** Pure: what the request means for what is stored, in the request's order, removals last. */
+/** Returns the request's changes to the stored resources, in the request's order, removals last. Pure. */
 export function planBundle(
   request: ApplyResourcesRequest,
   stored: readonly ResourceEntry[],

@@ -21,7 +21,7 @@ export interface PlacedContainer {
   readonly field: Field;
 }
 
-/** Pure: what the resource's pods are made from; undefined: it makes none. */
+/** Returns the parts that the resource's pods are made from; undefined: it makes none. Pure. */
 export function podOf({ spec }: ForageResource, field: Field): PlacedPod | undefined {
   switch (spec?.$case) {
     case "containerService":

@@ -13,8 +13,9 @@ import { policyForRole, storedRole } from "./policy.ts";
 const MAX_LISTED = 50;
 
 /**
- * Pure: what the resource's pods have that the policy does not allow any more to the kind of token that applied it. Records of
- * versions that did not store that kind, and what no request applied, are held against the policy of global tokens.
+ * Returns the features of the resource's pods that the policy no longer allows to the kind of token that applied it. Records of
+ * versions that did not store that kind, and records that no request applied, are checked against the policy of global tokens.
+ * Pure.
  */
 export function storedViolations(
   record: ResourceRecord,

@@ -37,7 +37,7 @@ export interface RolloutFacts {
   readonly nowMs: number;
 }
 
-/** Pure: what the action writes. Throws INVALID, NOT_FOUND, or FAILED_PRECONDITION with what there is instead. */
+/** Returns the writes of the action. Throws INVALID, NOT_FOUND, or FAILED_PRECONDITION with the present state. Pure. */
 export function rolloutChange({ action }: UpdateRolloutRequest, facts: RolloutFacts): RolloutChange {
   if (facts.entry.record.deleting)
     throw new CoordinatorError("FAILED_PRECONDITION", `${nameOf(facts)} is being deleted`);

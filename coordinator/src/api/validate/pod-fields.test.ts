@@ -6,7 +6,7 @@ import { forestSchema } from "@forage/proto/forest-schema";
 
 const root = join(import.meta.dirname, "../../../..");
 const service = "forest.v1.ContainerServiceSpec";
-/** Those of a service that are about its number of pods. */
+/** The fields of a service that concern its number of pods. */
 const aboutReplicas: ReadonlySet<string> = new Set(["scaling", "update_strategy"]);
 
 interface Line {
@@ -61,7 +61,7 @@ function readLines(text: string): Map<string, Map<string, Line>> {
   return found;
 }
 
-/** Those in the last column of tables above the first section. */
+/** Returns the test titles in the last column of tables above the first section. */
 function testsNamedBefore(text: string): string[] {
   const head = text.slice(0, text.indexOf("\n## "));
   const rows = [...head.matchAll(/^\| .* \| (.*) \|$/gm)].map(([, tests = ""]) => tests);

@@ -18,9 +18,9 @@ export interface Announcer {
 }
 
 /**
- * Pure: which node announces which service's addresses. A node keeps what it has while it can; what has to move goes to the ready
- * node in the addresses' network that has the fewest, among equals to one that the service's name gives. `others`: by node how many
- * other services it announces.
+ * Returns the node that announces each service's addresses. A node keeps its addresses while it can. An address that has to move
+ * goes to the ready node in its network that announces the fewest; among equals a hash of the service's name decides. `others`:
+ * the number of other services that each node announces. Pure.
  */
 export function chooseAnnouncers(
   services: readonly Announced[],

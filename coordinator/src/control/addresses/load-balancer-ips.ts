@@ -3,7 +3,7 @@ import type { IpRange } from "../../ip/ip-range.ts";
 export interface AddressRequest {
   /** The requested addresses, at most one for each family, in the kernel's notation. */
   readonly wanted: readonly string[];
-  /** Those that it has. */
+  /** The addresses that it has. */
   readonly before: readonly string[];
   /** From where the search for free ones begins. */
   readonly seed: number;

@@ -6,7 +6,7 @@ import { AddressPlanner } from "./planner.ts";
 export interface AddressInput extends AddressRanges {
   readonly services: readonly AddressedService[];
   readonly records: readonly ServiceAddressRecord[];
-  /** Those that may announce addresses of load balancers. */
+  /** The nodes that may announce addresses of load balancers. */
   readonly nodes: readonly AnnouncingNode[];
   /** Nodes by the addresses that are their own. */
   readonly hosts: ReadonlyMap<string, string>;

@@ -38,7 +38,7 @@ export interface DrainPlan {
 
 type RolloutUpdate = { readonly to: "mark" | "stop" | "wait" | "stay"; readonly why: string };
 
-/** Pure: what becomes of each pod of a node that is drained. */
+/** Plans the stops of the pods of a drained node, and explains which pods stay. Pure. */
 export function planDrain(input: DrainInput): DrainPlan {
   const plan = {
     mark: [] as PodEntry[],

@@ -42,7 +42,10 @@ export function evictionOf(
   return evictions.sort((a, b) => a.atMs - b.atMs)[0];
 }
 
-/** By the first toleration that matches. 0 in the contract is none given, and less than 0 is at once. */
+/**
+ * Returns the toleration's time, by the first toleration that matches. 0 in the contract means none given, and less than 0 means
+ * at once.
+ */
 function toleratedMs(pod: PodRecord, taint: NodeTaint, defaults: DefaultTolerations): number {
   const matching = pod.template?.podConfig?.tolerations.find((toleration) =>
     taintsFrom([taint]).some((it) => tolerates(tolerationsOf([toleration]), it)),

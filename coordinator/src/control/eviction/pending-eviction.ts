@@ -11,8 +11,8 @@ export function noExecuteTaints(node: NodeEntry): NodeTaint[] {
 }
 
 /**
- * Pure: when the pod has to leave its node because of these taints of it. A node that is lost or broken may come back with the data that
- * a tied pod needs; a taint that an operator set means such pods, too.
+ * Returns the time at which the pod has to leave its node because of these taints. A lost or broken node may return with the data
+ * that a tied pod needs, so such a pod stays. An operator's taint evicts it too. Pure.
  */
 export function pendingEviction(
   pod: PodEntry,

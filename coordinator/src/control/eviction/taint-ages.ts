@@ -3,7 +3,7 @@ import { toEpochMs, toTimestamp } from "../../model/timestamp.ts";
 import type { Clock } from "../../time/clock.ts";
 
 interface Age {
-  /** By the monotonic clock, when this process first saw the taint. */
+  /** The time at which this process first saw the taint, by the monotonic clock. */
   readonly seenMs: number;
   /** The taint's age at that moment, by the wall clock. */
   readonly beforeMs: number;

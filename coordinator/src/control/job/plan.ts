@@ -20,7 +20,7 @@ export type JobStep =
   | { readonly type: "create-pod"; readonly index: number | undefined; readonly why: string }
   | { readonly type: "stop-pod"; readonly pod: PodEntry; readonly why: string }
   | { readonly type: "relabel-pod"; readonly pod: PodEntry; readonly labels: Labels }
-  /** Nothing of the pod is or ever was on a node: its record goes. */
+  /** The pod never was on a node, so its record is removed. */
   | { readonly type: "forget-pod"; readonly pod: PodEntry; readonly why: string }
   /** It has ended long enough ago. */
   | { readonly type: "remove-job"; readonly why: string }
@@ -37,7 +37,7 @@ export interface JobInput {
   readonly nodeExists: (name: string) => boolean;
   /** Reports whether the node is reachable, so that it will stop what it was ordered to stop. */
   readonly nodeReady: (name: string) => boolean;
-  /** Something that it depends on isn't there yet: nothing begins. */
+  /** A dependency is missing, so no run begins. */
   readonly held: boolean;
   readonly nowMs: number;
 }
@@ -47,7 +47,7 @@ const keptOfEach = 50;
 /** One look makes at most so many; the next look follows at once. */
 const maxCreatedAtOnce = 200;
 
-/** Pure: what takes the job further. Counting comes alone, since everything else is decided by what has been counted. */
+/** Returns the next steps of the job. Counting is a step of its own, because all other decisions depend on the counts. Pure. */
 export function planJob(input: JobInput): JobStep[] {
   const { resource, job, status } = input;
   if (resource === undefined || job === undefined || resource.record.deleting) return removal(input);

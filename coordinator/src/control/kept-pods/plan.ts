@@ -7,7 +7,7 @@ import type { RecordEntry } from "../../state/record-view.ts";
 export interface KeptPodsInput {
   /** The kept pods of one workload. */
   readonly kept: readonly RecordEntry<KeptPodRecord>[];
-  /** When the workload's present rollout attempt began. Undefined: the workload is gone. */
+  /** The start of the workload's present rollout attempt. Undefined: the workload is gone. */
   readonly attemptStartedAt: Timestamp | undefined;
   readonly nowMs: number;
 }

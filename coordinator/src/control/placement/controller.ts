@@ -33,7 +33,7 @@ export interface PlacementControllerOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly events?: EventRecorder;
-  /** Nothing is reconciled before it resolves. Default: at once. */
+  /** The controller reconciles nothing before this resolves. Default: at once. */
   readonly started?: Promise<void> | undefined;
   readonly profile: Profile;
   /** Takes note of why pods are not placed. */

@@ -20,7 +20,7 @@ interface Group {
   readonly members: Map<string, Member>;
   /** The miss since which no node fits. Undefined: the pods have to be tried. */
   miss: Miss | undefined;
-  /** Something has changed that may help, which only a search can tell. */
+  /** A change may help the group, which only a search can show. */
   hopeful: boolean;
   failures: number;
   retryAtMs: number;

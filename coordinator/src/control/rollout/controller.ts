@@ -105,7 +105,7 @@ export class RolloutController {
       this.#wakeRolloutsOf(namespace, "service", record.name);
   }
 
-  /** By its key: what holds its rollout up changed, which is not in the store. */
+  /** Wakes the rollouts of a workload whose hold has changed, because holds are not in the store. */
   wakeForWorkload(key: string): void {
     const [namespace = "", kind = "", name = ""] = key.split("/");
     this.#wakeRolloutsOf(namespace, kind, name);

@@ -95,7 +95,7 @@ function workloadProgress(
   );
 }
 
-/** Nothing was asked of it that wasn't before, so that it is judged by its pods alone. */
+/** Returns the progress of a resource that the apply did not change. Only its pods count. */
 function unchangedProgress(
   input: ProgressInput,
   workload: NonNullable<ResourceEntry["workload"]>,

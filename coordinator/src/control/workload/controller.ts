@@ -34,7 +34,7 @@ export interface WorkloadControllerOptions {
   readonly log: Logger;
   /** Receives every step before it is carried out. */
   readonly steps: StepSink;
-  /** Nothing is reconciled before it resolves. Default: at once. */
+  /** The controller reconciles nothing before this resolves. Default: at once. */
   readonly started?: Promise<void> | undefined;
   /** Returns this many random lowercase letters and digits. */
   readonly randomName: (length: number) => string;

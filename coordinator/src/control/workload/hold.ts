@@ -3,7 +3,7 @@ export type Hold =
   | { readonly type: "none" }
   /** As far as it is: what is lost is replaced by the like of it. */
   | { readonly type: "paused" }
-  /** Not begun, since something that it depends on isn't there: what was before goes on. */
+  /** The change has not begun, because a dependency is missing. The previous pods continue. */
   | { readonly type: "held" }
   /** The limit is this many new pods. */
   | { readonly type: "canary"; readonly pods: number };

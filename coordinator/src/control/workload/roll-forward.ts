@@ -17,7 +17,7 @@ export interface Roll {
   /** Pods that are neither stopping nor about to. */
   readonly staying: readonly PodEntry[];
   readonly stopping: readonly PodEntry[];
-  /** Those of `staying` that are of the workload's revision. */
+  /** Returns the pods of `staying` that have the workload's revision. */
   readonly current: () => readonly PodEntry[];
   readonly hold: Hold;
   readonly stableMs: number;
@@ -51,7 +51,7 @@ export function rollForward(roll: Roll, input: WorkloadInput): WorkloadStep[] {
   return rolling(roll, sides, { surge, unavailable }, input);
 }
 
-/** Nothing of an older revision may be left before the first new pod is made. */
+/** Stops all pods of older revisions before the first new pod is made. */
 function recreate(roll: Roll, { current, old, leaving }: Sides, input: WorkloadInput): WorkloadStep[] {
   const { workload } = roll;
   const steps = keepCurrent(roll, current, input);

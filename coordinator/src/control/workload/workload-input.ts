@@ -13,11 +13,11 @@ export interface WorkloadInput {
   readonly pods: readonly PodEntry[];
   /** The stored decisions. */
   readonly status: ContainerServiceStatus | undefined;
-  /** How many failed pods of the present rollout attempt are kept already. Undefined: none. */
+  /** The number of failed pods of the present rollout attempt that are kept already. Undefined: none. */
   readonly keptPods?: number;
   /** In any order. */
   readonly revisions: readonly RevisionRecord[];
-  /** Something that it depends on isn't there yet: nothing new begins. */
+  /** A dependency is missing, so no new revision begins. */
   readonly held?: boolean;
   /** Reports whether a node is there to stop the pod; a node that was forgotten has taken its pods with it. */
   readonly nodeExists: (name: string) => boolean;
@@ -27,7 +27,7 @@ export interface WorkloadInput {
   readonly unschedulable: (uid: string) => UnschedulablePod | undefined;
   /** Returns the node's progress with the images of the workload's pods. */
   readonly imagesOn: (workload: Workload, node: string) => ImagesOnNode;
-  /** By the clock that pods' times are of. */
+  /** The time by the clock of pods' times. */
   readonly nowMs: number;
   /** The time at which this coordinator started. Without a coordinator no rollout could progress. */
   readonly upSinceMs: number;

@@ -37,7 +37,7 @@ export type WorkloadStep =
       readonly keep?: Pick<KeptPodRecord, "attemptStartedAt">;
     }
   | { readonly type: "relabel-pod"; readonly pod: PodEntry }
-  /** Nothing of the pod is or ever was on a node: its record goes. */
+  /** The pod never was on a node, so its record is removed. */
   | { readonly type: "forget-pod"; readonly pod: PodEntry; readonly why: string }
   /** The last pod of a deleted resource is gone. */
   | { readonly type: "forget-resource" };

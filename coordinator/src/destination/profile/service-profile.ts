@@ -14,7 +14,7 @@ export interface ProfiledService {
   readonly routes: readonly ServiceRoute[];
 }
 
-/** Nothing known: what a service says of a port that it doesn't have. */
+/** The profile of a port that the service does not have. */
 export const emptyProfile: DestinationProfile = {
   fullyQualifiedName: "",
   opaqueProtocol: false,

@@ -19,6 +19,6 @@ export interface Journal {
 export interface JournalListener {
   /** All commits up to this revision are durable. */
   durable(revision: Revision): void;
-  /** Nothing more will become durable. */
+  /** Called when no further write will become durable. */
   failed(error: StoreError): void;
 }
