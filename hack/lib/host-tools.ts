@@ -44,6 +44,8 @@ export const TEST_TOOLS: readonly HostTool[] = [
     unwantedUnit: "docker-registry.service",
   },
   { package: "pebble", isThere: () => isOnPath("pebble") && isOnPath("pebble-challtestsrv") },
+  { package: "openssh-client", isThere: () => isOnPath("ssh") && isOnPath("sftp") },
+  { package: "openssh-sftp-server", isThere: () => existsSync("/usr/lib/openssh/sftp-server") },
   ...ENVOY_TOOLS,
 ];
 

@@ -8,12 +8,12 @@ import { type TestContext, test } from "node:test";
 import { systemClock } from "@forage/common/clock";
 import type { ExecOptions } from "@forage/proto/forage/agent/v1/agent";
 import ssh2 from "ssh2";
-import { tunnelToCommand, tunnelToPort } from "../../../test/support/tunnels.ts";
-import { ActivityMeter } from "../access/activity-meter.ts";
-import { TunnelStream } from "../access/tunnel-stream.ts";
-import type { ReachableWorkspace } from "../access/workspace-directory.ts";
-import { startSshServer } from "./ssh-server.ts";
-import { SSH_SCHEMA } from "./ssh-settings.ts";
+import { ActivityMeter } from "../src/workspaces/access/activity-meter.ts";
+import { TunnelStream } from "../src/workspaces/access/tunnel-stream.ts";
+import type { ReachableWorkspace } from "../src/workspaces/access/workspace-directory.ts";
+import { startSshServer } from "../src/workspaces/ssh/ssh-server.ts";
+import { SSH_SCHEMA } from "../src/workspaces/ssh/ssh-settings.ts";
+import { tunnelToCommand, tunnelToPort } from "./support/tunnels.ts";
 
 const limit = { timeout: 30_000 };
 const TOKEN = "abcdefghijklmnopqrstuvwxyz012345";
@@ -96,11 +96,20 @@ test("forwards connections to ports of the workspace, and to no other host", lim
   assert.equal(refused.code, 255);
 });
 
-test("explains that an image has no sftp-server", limit, async (t) => {
-  const { ssh } = await setUp(t);
-  const { stderr, code } = await ssh(["-s", "sftp"]);
-  // A machine that runs the tests may have one.
-  if (code !== 0) assert.match(stderr, /has no sftp-server/);
+test("copies files in both directions through the sftp-server of the image", limit, async (t) => {
+  const { dir, sftp } = await setUp(t);
+  const path = (name: string): string => join(dir, name);
+  const content = Buffer.alloc(3_000_000, "some content ");
+  await writeFile(path("here"), content);
+  const { stderr, code } = await sftp([
+    `put ${path("here")} ${path("there")}`,
+    `rename ${path("there")} ${path("renamed")}`,
+    `get ${path("renamed")} ${path("back")}`,
+    `rm ${path("renamed")}`,
+  ]);
+  assert.equal(code, 0, stderr);
+  assert.ok(content.equals(await readFile(path("back"))));
+  await assert.rejects(stat(path("renamed")), { code: "ENOENT" });
 });
 
 test("counts an open connection as activity until it ends", limit, async (t) => {
@@ -192,6 +201,7 @@ async function setUp(t: TestContext, settings: object = {}) {
     },
     ssh: (args: readonly string[], { user = "w1", input = "" } = {}) =>
       runSsh(join(dir, "id"), user, server.address.port, args, input),
+    sftp: (lines: readonly string[]) => runSftp(join(dir, "id"), server.address.port, lines),
     connect: (login: { readonly username: string; readonly password: string }) =>
       connect(server.address.port, login),
     until: async (condition: () => boolean) => {
@@ -200,26 +210,52 @@ async function setUp(t: TestContext, settings: object = {}) {
   };
 }
 
-/** Runs the OpenSSH client. */
+const CLIENT_OPTIONS = [
+  "StrictHostKeyChecking=no",
+  "UserKnownHostsFile=/dev/null",
+  "BatchMode=yes",
+  "IdentitiesOnly=yes",
+].flatMap((option) => ["-o", option]);
+
+/** Runs the OpenSSH client. Arguments that start with a dash go before the host, and others are the command. */
 function runSsh(key: string, user: string, port: number, args: readonly string[], input: string) {
-  const options = [
-    "StrictHostKeyChecking=no",
-    "UserKnownHostsFile=/dev/null",
-    "BatchMode=yes",
-    "IdentitiesOnly=yes",
-  ];
-  const [first = "", ...rest] = args;
-  const command = first.startsWith("-") ? [first, ...(first === "-s" ? [] : rest)] : [];
-  const remote = first === "-s" ? rest : first.startsWith("-") ? [] : args;
+  const isOption = args[0]?.startsWith("-") === true;
+  const [options, command] = isOption ? [args, []] : [["-T"], args];
+  const target = `${user}@127.0.0.1`;
   const all = [
-    ...["-F", "/dev/null", "-i", key, "-p", String(port), "-T"],
-    ...options.flatMap((option) => ["-o", option]),
+    "-F",
+    "/dev/null",
+    "-i",
+    key,
+    "-p",
+    String(port),
+    ...CLIENT_OPTIONS,
+    ...options,
+    target,
     ...command,
-    `${user}@127.0.0.1`,
-    ...remote,
   ];
+  return runClient("ssh", all, input);
+}
+
+function runSftp(key: string, port: number, lines: readonly string[]) {
+  const all = [
+    "-F",
+    "/dev/null",
+    "-i",
+    key,
+    "-P",
+    String(port),
+    ...CLIENT_OPTIONS,
+    "-b",
+    "-",
+    "w1@127.0.0.1",
+  ];
+  return runClient("sftp", all, `${lines.join("\n")}\n`);
+}
+
+function runClient(file: string, args: readonly string[], input: string) {
   return new Promise<{ stdout: string; stderr: string; code: number }>((resolve) => {
-    const child = execFile("ssh", all, { maxBuffer: 10_000_000 }, (_error, stdout, stderr) =>
+    const child = execFile(file, args, { maxBuffer: 10_000_000 }, (_error, stdout, stderr) =>
       resolve({ stdout, stderr, code: child.exitCode ?? -1 }),
     );
     child.stdin?.on("error", () => {});

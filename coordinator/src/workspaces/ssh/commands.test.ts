@@ -1,0 +1,26 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { commandLine, isAllowedVariable } from "./commands.ts";
+
+const environment = { term: "xterm-256color", variables: new Map([["LANG", "C.UTF-8"]]) };
+
+test("keeps texts of users out of the script", () => {
+  const text = "$(reboot); `reboot` 'x' \"y\"";
+  const [shell, option, script = "", ...parameters] = commandLine({ type: "command", text }, environment);
+  assert.deepEqual([shell, option], ["/bin/sh", "-c"]);
+  assert.ok(!script.includes("reboot"));
+  assert.deepEqual(parameters, ["ssh", "xterm-256color", text, "LANG=C.UTF-8"]);
+});
+
+test("explains that an image has no sftp-server", () => {
+  const [, , script = ""] = commandLine({ type: "sftp" }, environment);
+  assert.match(script, /the workspace's image has no sftp-server/);
+});
+
+test("accepts variables of the locale only", () => {
+  assert.equal(isAllowedVariable("LC_ALL", "C"), true);
+  for (const name of ["PATH", "LD_PRELOAD", "LANG X", "LC_", "LC_a"])
+    assert.equal(isAllowedVariable(name, "x"), false);
+  assert.equal(isAllowedVariable("LANG", "x\0y"), false);
+  assert.equal(isAllowedVariable("LANG", "x".repeat(2_000)), false);
+});
