@@ -1,4 +1,5 @@
 import { spawn, spawnSync } from "node:child_process";
+import { writeFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -28,12 +29,13 @@ export class GitServer {
     this.#server = createServer((request, response) => void this.#answer(request, response));
   }
 
-  async start(): Promise<void> {
-    await new Promise<void>((resolve) => this.#server.listen(0, "127.0.0.1", resolve));
+  async start(address = "127.0.0.1"): Promise<void> {
+    await new Promise<void>((resolve) => this.#server.listen(0, address, resolve));
   }
 
   url(path: string): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/${path}`;
+    const { address, port } = this.#server.address() as AddressInfo;
+    return `http://${address}:${port}/${path}`;
   }
 
   close(): void {
@@ -124,4 +126,35 @@ export function makeRepository(
   spawnSync("git", ["clone", "-q", "--bare", work, join(root, `${name}.git`)]);
   spawnSync("git", ["-C", join(root, `${name}.git`), "config", "uploadpack.allowAnySHA1InWant", "true"]);
   return commits;
+}
+
+/** Adds submodules to a repository, by path and URL. Their commit is the given one. */
+export function addSubmodules(
+  root: string,
+  name: string,
+  commit: string,
+  urls: Readonly<Record<string, string>>,
+): void {
+  const work = join(root, `${name}.work`);
+  const text = Object.entries(urls).map(
+    ([path, url]) => `[submodule "${path}"]\n\tpath = ${path}\n\turl = ${url}\n`,
+  );
+  writeFileSync(join(work, ".gitmodules"), text.join(""));
+  const identity = ["-c", "user.name=t", "-c", "user.email=t@t"];
+  const links = Object.keys(urls).map((path) => [
+    "update-index",
+    "--add",
+    "--cacheinfo",
+    `160000,${commit},${path}`,
+  ]);
+  const bare = join(root, `${name}.git`);
+  for (const args of [
+    ["add", ".gitmodules"],
+    ...links,
+    ["commit", "-qm", "submodules"],
+    ["push", "-q", bare, "main"],
+  ]) {
+    const { status, stderr } = spawnSync("git", [...identity, "-C", work, ...args], { encoding: "utf8" });
+    if (status !== 0) throw new Error(`git ${args.join(" ")}: ${stderr}`);
+  }
 }

@@ -12,7 +12,7 @@ import { until } from "./until.ts";
 import { anOrder, WorkspaceHost, whyNoWorkspaces } from "./workspace-host.ts";
 
 /** The repositories of all tests, which only read them. */
-const root = mkdtempSync(join(tmpdir(), "forage-git-"));
+export const root = mkdtempSync(join(tmpdir(), "forage-git-"));
 const commits = whyNoWorkspaces === undefined ? makeRepository(root, "app") : [];
 after(() => rmSync(root, { recursive: true, force: true }));
 

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import {
   CloneTargetMode,
+  GitAuthMethod,
   GitInitializer,
   type WorkspaceInitializer,
 } from "@forage/proto/content-service-api/initializer";
@@ -15,7 +16,8 @@ import {
   TransferKind,
   TransferState,
 } from "@forage/proto/forage/workspaces/v1/workspaces";
-import { git, initialize, run, type Scene, settled, setUp } from "./initializer-scene.ts";
+import { addSubmodules, GitServer, makeRepository } from "./git-server.ts";
+import { git, initialize, root, run, type Scene, settled, setUp } from "./initializer-scene.ts";
 import { until } from "./until.ts";
 import { anOrder, whyNoWorkspaces } from "./workspace-host.ts";
 
@@ -117,3 +119,23 @@ test(
     assert.ok(!existsSync(join(content, "trapped")));
   },
 );
+
+test("fetches submodules with the credentials, and only reports those that fail", options, async (t) => {
+  const scene = await setUp(t, { password: "ada:s3cr3t" });
+  const { server, commits } = scene;
+  const other = new GitServer(root);
+  await other.start("127.0.0.2");
+  t.after(() => other.close());
+  const name = `super-${process.pid}`;
+  makeRepository(root, name);
+  const urls = { "a-good": "../app.git", "b-file": "file:///etc", "c-refused": other.url("app.git") };
+  addSubmodules(root, name, commits[2] ?? "", urls);
+  scene.host.refuse = (address) => (address === "127.0.0.2" ? "is refused" : undefined);
+  const config = { authentication: GitAuthMethod.BASIC_AUTH, authUser: "ada", authPassword: "s3cr3t" };
+  const content = await initialize(scene, git({ remoteUri: server.url(`${name}.git`), config }));
+  const app = join(content, "app");
+  assert.equal(readFileSync(join(app, "a-good", "file.txt"), "utf8"), "three");
+  assert.deepEqual(readdirSync(join(app, "b-file")), []);
+  assert.match(scene.host.store.reports.get("a")?.message ?? "", /submodules could not be fetched/);
+  assert.deepEqual(other.requests, []);
+});

@@ -28,6 +28,8 @@ export interface CloneTarget {
 
 // Enough history for a look back, and little enough for a fast start.
 const COMMIT_DEPTH = 20;
+// Each costs a few processes and a connection.
+const SUBMODULES_MAX = 200;
 // As git itself checks names of branches; further checks are git's.
 const REF = /^(?!-)(?!.*(?:\.\.|@\{|\/\/|\.lock(?:\/|$)))[^\s~^:?*[\\\p{Cc}]{1,250}$/u;
 const COMMIT = /^[0-9a-f]{7,64}$/i;
@@ -118,14 +120,23 @@ export function isWorkingCopy(run: GitRun): Promise<boolean> {
   );
 }
 
-/** A submodule that can't be fetched doesn't fail the workspace: its repository may be private. */
+/** A submodule that can't be fetched doesn't fail the workspace, and doesn't keep the others away: it may be private. */
 async function updateSubmodules(run: GitRun): Promise<string> {
-  const listed = await runGit(["cat-file", "-e", "HEAD:.gitmodules"], run);
-  if (listed.exitCode !== 0) return "";
-  const updated = await runGit(["submodule", "update", "--init", "--recursive", "--depth=1"], run);
-  if (updated.exitCode === 0) return "";
-  run.signal.throwIfAborted();
-  return `submodules could not be fetched: ${updated.stderr}`;
+  const offline = { ...run, proxy: undefined };
+  if ((await runGit(["cat-file", "-e", "HEAD:.gitmodules"], offline)).exitCode !== 0) return "";
+  const listed = await runGit(
+    ["config", "--blob", "HEAD:.gitmodules", "--null", "--get-regexp", "^submodule\\..*\\.path$"],
+    offline,
+  );
+  const paths = listed.stdout.split("\0").flatMap((entry) => entry.split("\n").slice(1, 2));
+  const failed: string[] = [];
+  for (const path of paths.slice(0, SUBMODULES_MAX)) {
+    const options = ["--init", "--recursive", "--depth=1"];
+    const { exitCode, stderr } = await runGit(["submodule", "update", ...options, "--", path], run);
+    if (exitCode !== 0) failed.push(`${path}: ${stderr}`);
+  }
+  if (paths.length > SUBMODULES_MAX) failed.push(`only the first ${SUBMODULES_MAX} are fetched`);
+  return failed.length === 0 ? "" : `submodules could not be fetched: ${failed.join("; ")}`;
 }
 
 /** Last, so that none of the given settings takes effect on this host. */
