@@ -133,7 +133,7 @@ export async function startCore(given: CoreOptions): Promise<Core> {
   const certificates = await openCertificateController(options, events);
   const source = certificates ?? noCertificateSource();
   const gateways = new GatewayTable({ state, vault, source, events, clock, log, defer });
-  const gate = new StartGate(state);
+  const gate = new StartGate(state, log);
   const deciding = { ...options, store: gate.gated(store) };
   const controls = controlOptions(deciding, { state, metrics, events, gateways });
   const assignments = new Assignments({

@@ -1,6 +1,11 @@
+import type { Logger } from "pino";
 import { CoordinatorError } from "../errors.ts";
 import type { ClusterView } from "../state/cluster-view.ts";
+import type { NodeEntry } from "../state/entries.ts";
 import type { Store } from "../store/index.ts";
+
+/** A log line names so many nodes and counts the rest. */
+const LOGGED_NODES_MAX = 10;
 
 /**
  * Holds back decisions after a start until each node that counts as ready has connected, or no longer counts as ready. An old copy
@@ -9,18 +14,29 @@ import type { Store } from "../store/index.ts";
  */
 export class StartGate {
   readonly #state: ClusterView;
+  readonly #log: Logger;
   readonly #opened = Promise.withResolvers<void>();
   readonly #unsubscribe: () => void;
   #over = false;
 
-  constructor(state: ClusterView) {
+  constructor(state: ClusterView, log: Logger) {
     this.#state = state;
+    this.#log = log;
     this.#unsubscribe = state.subscribe((changes) => {
       if (changes.some(({ kind }) => kind === "node")) this.look();
     });
     // A gate may close while no write waits for it.
     this.#opened.promise.catch(() => undefined);
     this.look();
+    if (this.#over) return;
+    const nodes = state
+      .nodes()
+      .filter(isAwaited)
+      .map(({ name }) => name);
+    log.info(
+      { event: "decisions-held-back", nodes: nodes.slice(0, LOGGED_NODES_MAX), count: nodes.length },
+      "decisions wait until these nodes have connected",
+    );
   }
 
   /** Reports whether no start waits any more. */
@@ -35,12 +51,9 @@ export class StartGate {
 
   /** To be called when a node has connected. */
   look(): void {
-    if (
-      this.#over ||
-      this.#state.nodes().some(({ health }) => health.ready && health.lastSeenMs === undefined)
-    )
-      return;
+    if (this.#over || this.#state.nodes().some(isAwaited)) return;
     this.#end();
+    this.#log.info({ event: "decisions-begin" }, "decisions begin");
     this.#opened.resolve();
   }
 
@@ -63,7 +76,7 @@ export class StartGate {
   }
 
   async #write(store: Store, given: Parameters<Store["txn"]>): ReturnType<Store["txn"]> {
-    if (!this.#over) await this.opened;
+    await this.opened;
     return store.txn(...given);
   }
 
@@ -71,4 +84,9 @@ export class StartGate {
     this.#over = true;
     this.#unsubscribe();
   }
+}
+
+/** Reports whether the node counts as ready only because the coordinator has just started. */
+function isAwaited({ health }: NodeEntry): boolean {
+  return health.ready && health.lastSeenMs === undefined;
 }

@@ -1,0 +1,64 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { NodeRecord } from "@forage/proto/forage/store/v1/store";
+import { pino } from "pino";
+import { encodeRecord } from "../model/codec.ts";
+import { nodeKey } from "../model/keys.ts";
+import { ClusterView } from "../state/cluster-view.ts";
+import { createMemoryStore, type Store } from "../store/index.ts";
+import { systemClock } from "../time/clock.ts";
+import { StartGate } from "./start-gate.ts";
+
+const ready = { ready: true, message: "", lastSeenMs: undefined };
+
+test("writes wait until each ready node has connected, and names these nodes in the log", async (t) => {
+  const { gate, state, store, write, lines } = await setUp(t, ["a", "b"]);
+  const written = write();
+  state.setNodeHealth("a", { ...ready, lastSeenMs: 1 }, false);
+  gate.look();
+  assert.equal(store.revision, 0);
+  state.setNodeHealth("b", { ...ready, ready: false }, true);
+  assert.equal((await written).succeeded, true);
+  assert.equal(gate.isOver, true);
+  assert.deepEqual(
+    lines.map((line) => JSON.parse(line)).map(({ event, nodes }) => [event, nodes]),
+    [
+      ["decisions-held-back", ["a", "b"]],
+      ["decisions-begin", undefined],
+    ],
+  );
+});
+
+test("writes do not wait where no node is expected", async (t) => {
+  const { gate, write, lines } = await setUp(t, []);
+  assert.equal(gate.isOver, true);
+  assert.equal((await write()).succeeded, true);
+  assert.equal(lines.length, 1);
+});
+
+test("writes fail with the reason when the gate closes, also later ones", async (t) => {
+  const { gate, store, write } = await setUp(t, ["a"]);
+  const written = write();
+  gate.close("the coordinator stops");
+  await assert.rejects(written, /the coordinator stops/);
+  await assert.rejects(write(), /the coordinator stops/);
+  assert.equal(store.revision, 0);
+});
+
+async function setUp(t: { after(run: () => Promise<void>): void }, nodes: readonly string[]) {
+  const store: Store = createMemoryStore({ clock: systemClock });
+  t.after(() => store.close());
+  const state = new ClusterView();
+  for (const name of nodes) {
+    const record = {
+      ...{ key: nodeKey(name), createRevision: 1, modRevision: 1, version: 1 },
+      value: encodeRecord(NodeRecord, NodeRecord.fromPartial({ name })),
+    };
+    state.apply([{ kind: "put", record }], 1);
+    state.setNodeHealth(name, ready, false);
+  }
+  const lines: string[] = [];
+  const gate = new StartGate(state, pino({}, { write: (line: string) => void lines.push(line) }));
+  const write = () => gate.gated(store).txn([], [{ kind: "put", key: "k", value: new Uint8Array() }]);
+  return { gate, state, store, write, lines };
+}
