@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { CertificateAuthority } from "@forage/identity/ca";
+import { WorkspaceManagerService } from "@forage/proto/core";
 import { OperatorServiceService } from "@forage/proto/forage/operator/v1/operator";
 import { ForageServiceService } from "@forage/proto/forest/v1/forage";
 import { BadRequest } from "@forage/proto/google/rpc/error_details";
@@ -22,7 +23,7 @@ import {
 
 export type Operator = typeof OperatorServiceService;
 export type Forest = typeof ForageServiceService;
-type Methods = Operator & Forest;
+type Methods = Operator & Forest & typeof WorkspaceManagerService;
 
 type RequestOf<M> = M extends { requestDeserialize: (bytes: Buffer) => infer R } ? R : never;
 type ResponseOf<M> = M extends { responseDeserialize: (bytes: Buffer) => infer R } ? R : never;
@@ -104,7 +105,7 @@ export class FakeCoordinator {
       { cert_chain: Buffer.from(cert), private_key: Buffer.from(key) },
     ]);
     const server = new Server();
-    for (const definition of [OperatorServiceService, ForageServiceService]) {
+    for (const definition of [OperatorServiceService, ForageServiceService, WorkspaceManagerService]) {
       server.addService(this.#extended(definition), this.#implement(definition));
     }
     this.#port = await new Promise<number>((resolve, reject) => {
