@@ -112,6 +112,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   };
   const { server, streamOf } = createServer(tls, serving, options);
   const workspaces = await openOptionalWorkspaces(options, core, listening.promise);
+  if (workspaces !== undefined) metrics.add(workspaces.addMetrics);
   addServices(server, services, { ...serving, streamOf }, workspaces?.services);
   const httpNames = [hostPort(config.http.listen).host, ...names];
   const http = await openHttp(options, {
@@ -216,6 +217,7 @@ async function openOptionalWorkspaces(options: CoordinatorOptions, core: Core, s
   const access = await openAccess({ settings, workspaces, broker: services.broker, dataDir, clock, log });
   return {
     services: workspaces.services,
+    addMetrics: workspaces.addMetrics,
     access,
     close: async () => {
       await access.close();

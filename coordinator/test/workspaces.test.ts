@@ -7,7 +7,7 @@ import { aStart, startWorkspaceWorld } from "./support/workspaces/workspace-worl
 test("a workspace runs, stops, is backed up, and is restored by the next start", {
   timeout: 60_000,
 }, async (t) => {
-  const { calls, node, agent, content, reaches } = await startWorkspaceWorld(t);
+  const { world, calls, node, agent, content, reaches } = await startWorkspaceWorld(t);
   const started = await calls.startWorkspace(aStart());
   assert.equal(started.url, "https://prefix-1.ws.example.test");
   assert.match(started.ownerToken, /^[A-Za-z0-9_-]{32}$/);
@@ -15,6 +15,10 @@ test("a workspace runs, stops, is backed up, and is restored by the next start",
   const running = await reaches("instance-1", WorkspacePhase.RUNNING);
   assert.equal(running.runtime?.nodeName, "n1");
   assert.equal(running.conditions?.deployed, WorkspaceConditionBool.TRUE);
+  const { http } = world.coordinator;
+  const metrics = await (await fetch(`http://${http.host}:${http.port}/metrics`)).text();
+  assert.match(metrics, /forage_workspaces\{phase="RUNNING"\} 1\n/);
+  assert.match(metrics, /forage_workspace_nodes 1\n/);
   const [pod] = agent.assignments.values();
   assert.deepEqual(pod?.template?.providedVolumes, [
     { name: "workspace", provider: "workspace", id: "instance-1" },

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { WorkspaceConditionBool, WorkspacePhase } from "@forage/proto/core";
+import { StopWorkspacePolicy, WorkspaceConditionBool, WorkspacePhase } from "@forage/proto/core";
 import { startTestHost, type TestHost } from "../lib/test-host.ts";
 import { type System, startSystem, waitForReady } from "../system/system.ts";
 import { WorkspaceCalls } from "../system/workspaces.ts";
@@ -21,7 +21,11 @@ describe("workspaces on a real host", { concurrency: false }, () => {
           enabled: true,
           host: "example.test",
           classes: [{ id: "small", cpu: "10m", memory: "32Mi" }],
-          command: ["sh", "-c", 'trap "exit 0" TERM; sleep 100000 & wait'],
+          command: [
+            "sh",
+            "-c",
+            'trap "test -e .ignore-term || exit 0" TERM; while :; do sleep 1000 & wait $!; done',
+          ],
         },
       },
     });
@@ -66,6 +70,20 @@ describe("workspaces on a real host", { concurrency: false }, () => {
     await calls.reaches("killed-2", WorkspacePhase.RUNNING);
     assert.equal(await inside("killed-2", "cat file"), "survives\n");
   });
+
+  test(
+    "an immediate stop gives the container one second, and saves the content all the same",
+    limit,
+    async () => {
+      await calls.start("hasty", {});
+      await calls.reaches("hasty", WorkspacePhase.RUNNING);
+      await inside("hasty", "echo hasty > file; touch .ignore-term");
+      await calls.stop("hasty", StopWorkspacePolicy.IMMEDIATELY);
+      const { stoppedByRequest, finalBackupComplete, failed } =
+        (await calls.reaches("hasty", WorkspacePhase.STOPPED, 20_000)).conditions ?? {};
+      assert.deepEqual([stoppedByRequest, finalBackupComplete, failed], [1, 1, ""]);
+    },
+  );
 
   async function inside(id: string, script: string): Promise<string> {
     const { stdout, stderr, exitCode } = await system.forage([

@@ -3,6 +3,7 @@ import { bearerMetadata, channelCredentials } from "@forage/identity/credentials
 import {
   StartWorkspaceRequest,
   type StartWorkspaceResponse,
+  StopWorkspacePolicy,
   WorkspaceManagerClient,
   type WorkspacePhase,
   type WorkspaceStatus,
@@ -51,8 +52,8 @@ export class WorkspaceCalls {
     return this.call((done) => this.client.startWorkspace(request, this.metadata, done));
   }
 
-  async stop(id: string): Promise<void> {
-    await this.call((done) => this.client.stopWorkspace({ id, policy: 0 }, this.metadata, done));
+  async stop(id: string, policy: StopWorkspacePolicy = StopWorkspacePolicy.NORMALLY): Promise<void> {
+    await this.call((done) => this.client.stopWorkspace({ id, policy }, this.metadata, done));
   }
 
   /** Returns undefined for an unknown instance, and while the coordinator is away. */

@@ -11,6 +11,8 @@ export interface Metrics {
   /** Prometheus' text format. */
   render(): Promise<string>;
   readonly contentType: string;
+  /** Registers the metrics of optional parts. */
+  add(register: (registers: Registry[]) => void): void;
   observeCall(method: string, code: number, seconds: number): void;
 }
 
@@ -104,6 +106,7 @@ export function createMetrics(sources: MetricsSources): Metrics {
   return {
     render: () => registry.metrics(),
     contentType: registry.contentType,
+    add: (register) => register(registers),
     observeCall: (method, code, duration) => {
       calls.inc({ method, code: String(code) });
       seconds.observe({ method }, duration);

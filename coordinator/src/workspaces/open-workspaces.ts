@@ -1,6 +1,7 @@
 import { WorkspaceManagerService } from "@forage/proto/core";
 import { WorkspaceNodeServiceService } from "@forage/proto/forage/workspaces/v1/workspaces";
 import type { Logger } from "pino";
+import type { Registry } from "prom-client";
 import type { UnschedulablePods } from "../control/placement/unschedulable-pods.ts";
 import type { Vault } from "../objects/vault.ts";
 import { serve } from "../rpc/serve.ts";
@@ -14,6 +15,7 @@ import { ContentSweep } from "./content/content-sweep.ts";
 import { transferLimits } from "./content/open-content-store.ts";
 import { TransferService } from "./content/transfer-service.ts";
 import { NamedObjects } from "./content-names.ts";
+import { workspaceMetrics } from "./metrics.ts";
 import { NodeOrders } from "./node/orders.ts";
 import { NodeSync } from "./node/sync.ts";
 import { WorkspaceReconciler } from "./reconciler.ts";
@@ -47,6 +49,8 @@ export interface Workspaces {
   readonly activity: ActivityWriter;
   readonly statuses: StatusReader;
   readonly subscribers: Subscribers;
+  /** Registers the metrics. */
+  addMetrics(registers: Registry[]): void;
   /** Steps in progress finish. The content store is closed as well. */
   close(): Promise<void>;
 }
@@ -94,6 +98,7 @@ export async function openWorkspaces(options: WorkspacesOptions): Promise<Worksp
         addTo: (server, serving) => serve(server, WorkspaceNodeServiceService, node, serving),
       },
     ],
+    addMetrics: (registers) => workspaceMetrics({ view, subscribers, sync }, registers),
     close: async () => {
       subscribers.close();
       sync.close();
