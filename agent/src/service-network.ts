@@ -53,7 +53,7 @@ export interface ServiceNetworkOptions {
 export interface ServiceNetwork {
   /** Once the pods' bridge is there. Also resolves if the rules could not be made; that is tried again. */
   start(): Promise<void>;
-  /** Empty: everything works. */
+  /** Returns the present problems. Empty if everything works. */
   problems(): readonly string[];
   /** Subnets in which the host can announce addresses of load balancers. */
   networks(): readonly string[];

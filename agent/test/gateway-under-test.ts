@@ -80,7 +80,7 @@ export class GatewayUnderTest {
     return it;
   }
 
-  /** As the agent does when it starts; what one before it left is taken over. */
+  /** Starts as the agent does, and takes over what an earlier one left. */
   async startAgent(): Promise<void> {
     const onError = (error: unknown): void => assert.fail(String(error));
     this.services = await KnownServices.open({

@@ -22,7 +22,10 @@ const KERNEL_FILE_SYSTEMS: ReadonlySet<number> = new Set([
   0x74726163, // tracefs
 ]);
 
-/** One file or directory as a tar stream, in chunks of at most 64 KiB; nothing is held but the directories on the way. Throws NOT_FOUND and FAILED. */
+/**
+ * Yields one file or directory as a tar stream, in chunks of at most 64 KiB. Holds only the directories on the way. Throws
+ * NOT_FOUND and FAILED.
+ */
 export async function* sendTree(place: Place, options: SendOptions): AsyncGenerator<Buffer> {
   const { directory, name, stats } = place;
   const sender = new Sender(options);

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 
-/** A process told apart from a later one with the same number, on this boot and the next. */
+/** Identifies a process, and distinguishes it from a later one with the same number, on this boot and the next. */
 export interface ProcessIdentity {
   readonly pid: number;
   /** Clock ticks after boot, field 22 of /proc/PID/stat. */

@@ -17,11 +17,11 @@ import {
   TEST_HOSTS,
 } from "./test-host-remains.ts";
 
-/** A host for one test: its own containerd, directory and names; nothing of it is left afterwards. */
+/** A host for one test, with its own containerd, directory and names. It leaves nothing behind. */
 export interface TestHost {
   /** Unique on this machine, `[a-z][a-z0-9]{7}`: the agent's `instance`. Everything whose name holds it is removed at the end. */
   readonly name: string;
-  /** Short and empty but for what is named here. */
+  /** The directory of the test. It has a short path, and is empty except for the files named here. */
   readonly dir: string;
   readonly containerd: Containerd;
   /** containerd's namespace for this host's containers, with the name in it. */

@@ -31,7 +31,7 @@ export interface FleetNode {
   readonly address6: string;
   readonly host: TestHost;
   readonly agent: Daemon;
-  /** Takes the node's network away, or gives it back. */
+  /** Disconnects the node from the network, or connects it again. */
   connected(yes: boolean): Promise<void>;
   /** Keeps everything from and to the coordinator, and nothing else, or lets it through again. */
   hearsCoordinator(yes: boolean): Promise<void>;

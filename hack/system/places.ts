@@ -6,7 +6,7 @@ import { waitFor } from "../lib/wait-for.ts";
 import type { FleetNode } from "./fleet.ts";
 import type { LoadResult } from "./peer.ts";
 
-/** A network namespace from which the fleet is asked: a pod's, a node's or this machine's. */
+/** A network namespace from which a test sends requests to the fleet: a pod's, a node's or this machine's. */
 export interface Place {
   /** Options of nsenter; undefined: this machine itself, outside of the fleet. */
   readonly network: string | undefined;

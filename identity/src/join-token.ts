@@ -105,7 +105,7 @@ export type JoinVerdict =
   | { readonly ok: true; readonly kind: "retry"; readonly use: JoinUse }
   | { readonly ok: false; readonly reason: JoinRefusal };
 
-/** `WRONG_SECRET` comes before all others: who doesn't know the secret learns nothing about the token. */
+/** `WRONG_SECRET` takes precedence over all others: a caller without the secret learns nothing about the token. */
 export type JoinRefusal = "WRONG_SECRET" | "EXPIRED" | "WRONG_NAME" | "USED";
 
 /** Judges a join. Pure: the caller finds the record by the token's id and stores what follows. */

@@ -39,7 +39,7 @@ export class ConfigApplier {
   #heldBack = "";
   /** Keyed by id: the last ones that could be used. */
   #certificates: ReadonlyMap<string, GatewayCertificate> = new Map();
-  /** With Envoy's reason: not tried again until they change. */
+  /** The rejected hosts with Envoy's reason. They are tried again when they change. */
   readonly #refused = new Map<string, { readonly host: GatewayHost; readonly reason: string }>();
 
   /** False: something else than a host keeps Envoy from taking it all, which may change by itself. */

@@ -4,13 +4,13 @@ import type { ProbeTarget, RunProbe } from "../probes/run-probe.ts";
 import type { HookAction, HookResult } from "./hook.ts";
 
 /**
- * Kubernetes lets a post_start hook take for ever, which leaves a container that is neither started nor failed. As long as the
- * longest start that is known of: a database that restores itself.
+ * The limit of a post_start hook. Kubernetes has none, which leaves a container that is neither started nor failed. The limit is
+ * the longest start that is known: a database that restores itself.
  */
 export const POST_START_LIMIT_MS = 600_000;
 /** Each try over the network. Kubernetes has no limit here either. */
 const ATTEMPT_LIMIT_MS = 30_000;
-/** A process that was started just now doesn't listen yet; how long a post_start hook waits for it, and how often it knocks. */
+/** The time for which a post_start hook tries to connect, because a process that has just started does not listen yet. */
 const LISTEN_WAIT_MS = 30_000;
 const RETRY_MS = 250;
 

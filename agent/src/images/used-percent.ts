@@ -1,6 +1,8 @@
 import { statfs } from "node:fs/promises";
 
-/** As `df` counts: of what those who are not root can use. 0 for file systems that have no size. */
+/**
+ * Returns the use in percent of the space that users other than root can use, as `df` does. 0 for file systems without a size.
+ */
 export async function usedPercent(directory: string): Promise<number> {
   const { blocks, bfree, bavail } = await statfs(directory);
   const used = blocks - bfree;

@@ -6,7 +6,7 @@ export const INDEX_FILE = "index";
 export interface JournalIndex {
   /** Empty before the first snapshot. */
   readonly clusterId: string;
-  /** Raised by an operator who put the coordinator back to older data on purpose. */
+  /** The epoch. A restore of older data by an operator increases it. */
   readonly epoch: bigint;
   readonly revision: bigint;
   /** The lineage of the coordinator's data that the revision belongs to, as the coordinator named it. Absent if unknown. */

@@ -53,7 +53,7 @@ export interface ContainerState {
   readonly postStart?: "begun" | "done";
   /** The last verdicts of the probes of the present run. */
   readonly health?: { readonly started: boolean; readonly ready: boolean };
-  /** The present run is being ended, since when, and why if it is its own fault. */
+  /** The start of the present run's stop, and its cause if the run itself is at fault. */
   readonly stop?: { readonly sinceMs: number; readonly cause?: ReasonState };
 }
 

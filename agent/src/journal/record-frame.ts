@@ -34,7 +34,9 @@ export function isRecordOf(kind: RecordKind, bytes: Buffer): boolean {
   return bytes.byteLength >= HEADER_BYTES && bytes.readUInt8(4) === kind;
 }
 
-/** Reports whether the bytes begin as a record does. One wrong byte there makes a damaged record, and not something else. */
+/**
+ * Reports whether the bytes begin as a record does. A record with one wrong byte in its head counts as damaged, not as foreign.
+ */
 export function isFramed(bytes: Buffer): boolean {
   const magic = Buffer.alloc(4);
   magic.writeUInt32BE(MAGIC);

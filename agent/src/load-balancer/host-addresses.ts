@@ -5,7 +5,7 @@ import type { HeldAddress } from "./plan-addresses.ts";
 /** Whether another host answers for an address; "unknown": it could not be found out. */
 export type Claim = "free" | "taken" | "unknown";
 
-/** The kernel gives it up by itself after the lease, unless that is renewed. */
+/** Adds the address. The kernel removes it after the lease, unless the lease is renewed. */
 export async function putAddress(
   run: RunCommand,
   held: HeldAddress,

@@ -11,7 +11,7 @@ export interface AccessTableParts extends AccessTableShape {
 /** The kernel's tables of what pods reach on this host and beyond, one for each family. They stay when the agent ends. */
 export class AccessTable {
   readonly #parts: AccessTableParts;
-  /** IPv6 also where pods have no address of it: links have some by themselves. */
+  /** The families of the rules. IPv6 is included even if pods have no address of it, because links have some by themselves. */
   readonly #families: readonly IpFamily[];
 
   private constructor(parts: AccessTableParts, families: readonly IpFamily[]) {

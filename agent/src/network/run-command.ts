@@ -1,7 +1,10 @@
 import { execa } from "execa";
 import { NetworkError } from "./network.ts";
 
-/** Under load the kernel's one networking lock is waited for; longer than this and something hangs. */
+/**
+ * The limit of a network command. Under load commands wait for the kernel's one networking lock; a longer wait means that the
+ * command hangs.
+ */
 const TIMEOUT_MS = 30_000;
 const OUTPUT_BYTES_MAX = 4 * 1024 * 1024;
 /** Administrators' tools are in sbin, which a service's PATH may lack. */

@@ -1,7 +1,10 @@
 import type { Clock } from "../clock.ts";
 import type { SandboxRecord } from "./sandbox-records.ts";
 
-/** Pods come in waves; preparing waits this long after the last one took a sandbox, so as not to compete with starts. */
+/**
+ * The pause before the pool prepares sandboxes, after one was taken. Pods come in waves, and preparing would compete with their
+ * starts.
+ */
 const QUIET_MS = 1_000;
 const RETRY_MS = 30_000;
 

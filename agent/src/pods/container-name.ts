@@ -19,7 +19,7 @@ export function containerName(instance: string, of: ContainerIdentity): string {
   return `${instance}-${of.podUid}-${of.container}-${of.attempt}`;
 }
 
-/** The pod a container belongs to; undefined if its labels don't say. */
+/** Returns the pod of a container; undefined if its labels don't name one. */
 export function podUidOf(labels: RuntimeContainer["labels"]): string | undefined {
   return labels[POD_UID_LABEL];
 }

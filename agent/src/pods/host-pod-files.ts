@@ -13,7 +13,7 @@ import type { PodFiles, PreparedLog } from "./pod-files.ts";
 export interface HostPodFilesOptions {
   /** For the logs of all pods together; undefined: a share of the disk. */
   readonly limitBytes?: number | undefined;
-  /** Logs were deleted or cut, for this reason. */
+  /** Called when logs were deleted or cut for a limit. */
   readonly onLimit?: (logs: readonly StoredLog[], limitBytes: number) => void;
   readonly onError?: (error: unknown) => void;
   /** The directory of logs of failed pods that are kept. Undefined: they are deleted with their pods. */

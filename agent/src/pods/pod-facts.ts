@@ -1,7 +1,7 @@
 /** Facts that are known only on the host, once the pod has its network. */
 export interface PodFacts {
   readonly nodeName: string;
-  /** One for each family; the first is the one that it goes by. */
+  /** The pod's addresses, one for each family, the preferred one first. */
   readonly podIps: readonly string[];
   readonly hostIps: readonly string[];
   /** For limits that aren't set: what the node has to give. */

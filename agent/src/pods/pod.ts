@@ -204,7 +204,7 @@ export interface ObservedContainer {
 /** The state of an image for one pod's container. */
 export type ImageState =
   | { readonly kind: "unknown" }
-  /** Being looked up, or pulled. */
+  /** The image is being looked up or pulled. */
   | { readonly kind: "fetching"; readonly pulling: boolean; readonly progress?: string }
   | { readonly kind: "present" }
   | {

@@ -110,7 +110,10 @@ export interface ContainerSpec {
   readonly cpuShares?: number;
   /** The file of stdout and stderr; its directory exists. */
   readonly logFile: string;
-  /** FIFOs that take their places instead, which someone reads; the log then only has the runtime's own words. Not with `tty`. */
+  /**
+   * FIFOs that receive stdout and stderr instead of the log. Another process reads them, and the log then contains only the
+   * runtime's own messages. Not allowed with `tty`.
+   */
   readonly streamPipes?: { readonly stdout: string; readonly stderr: string };
   /** Undefined: as the image says. */
   readonly user?: ContainerUser;

@@ -66,7 +66,7 @@ export class ServiceRules {
     await this.#apply();
   }
 
-  /** These services changed, came or went. Resolves when the kernel has them, or could not take them. */
+  /** Updates these services. Resolves when the kernel has their rules, or has rejected them. */
   async update(changed: ReadonlySet<string>): Promise<void> {
     for (const key of changed) this.#note(key);
     await this.#apply();

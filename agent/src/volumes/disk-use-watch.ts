@@ -45,7 +45,7 @@ export class DiskUseWatch {
     this.#schedule();
   }
 
-  /** Forgets what lies at or below the path. */
+  /** Stops watching the path and everything below it. */
   unwatch(path: string): void {
     for (const watched of [...this.#watched.keys()]) {
       if (watched === path || watched.startsWith(`${path}/`)) this.#watched.delete(watched);

@@ -176,7 +176,7 @@ function self(handle: FileHandle): string {
   return `/proc/self/fd/${handle.fd}`;
 }
 
-/** Back to the bytes that find gave. */
+/** Returns the path of a name in an open directory, with the bytes that find printed. */
 function below(directory: FileHandle, name: string): Buffer {
   return Buffer.concat([Buffer.from(`${self(directory)}/`), Buffer.from(name, "latin1")]);
 }

@@ -30,8 +30,8 @@ async function backingFileOf(name: string): Promise<string | undefined> {
 }
 
 /**
- * Gives a block device for the file: the one it has, if any, since two for one file would destroy what is on it. Direct I/O,
- * where the file system below can, keeps data from being cached twice.
+ * Returns a block device for the file: its present one, if any, because two for one file would destroy its content. Direct I/O,
+ * where the file system below supports it, keeps data from being cached twice.
  */
 export async function attachLoopDevice(
   file: string,

@@ -59,7 +59,7 @@ export const describe = defineCommand({
   },
 });
 
-/** `KIND/NAME` and `KIND NAME`. */
+/** Reads `KIND/NAME` or `KIND NAME`. */
 function targetOf([first = "", second]: readonly string[]): string {
   if (second === undefined) return first;
   if (first.includes("/")) throw new CliError("USAGE", `"${first}" names one already: leave "${second}" out`);

@@ -14,7 +14,7 @@ export interface Progress {
   close(failed: readonly ResourceState[]): void;
 }
 
-/** On a terminal one line per resource, redrawn; else one line per change. */
+/** Shows the progress: one redrawn line per resource on a terminal, otherwise one line per change. */
 export function showProgress(stream: OutputStream, paint: Paint): Progress {
   return stream.isTTY === true ? new RedrawnProgress(stream, paint) : new WrittenProgress(stream, paint);
 }

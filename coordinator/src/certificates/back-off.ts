@@ -9,7 +9,7 @@ export const hostnameBackOff: BackOff = { baseMs: 120_000, capMs: 12 * 3_600_000
 /** For an issuer that can't be reached: an outage is over at some moment, and asking costs it little. */
 export const issuerBackOff: BackOff = { baseMs: 30_000, capMs: 3_600_000 };
 
-/** Up to so much longer, so that names that failed together don't come back together. */
+/** The largest random share of a delay, so that names that failed together are retried apart. */
 const jitter = 0.25;
 
 /**

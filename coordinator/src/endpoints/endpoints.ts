@@ -18,7 +18,7 @@ export interface Endpoint {
   readonly zone: string;
   readonly workload: string;
   readonly protocol: string;
-  /** Whether the pod itself calls the port opaque; undefined: it doesn't say. */
+  /** Whether the pod itself declares the port as opaque; undefined: it has no such annotation. */
   readonly opaque: boolean | undefined;
   /** Whether only clients on its own node reach it. */
   readonly localOnly: boolean;

@@ -12,13 +12,13 @@ export interface CompileInput {
   readonly routes: readonly Route[];
   readonly portsOf: PortsOf;
   readonly certificateOf: (route: Route, hostname: string) => CertificateState;
-  /** Default: works them out each time. */
+  /** Returns the parts of a route. Default: computes them each time. */
   readonly partsOf?: typeof routeParts;
 }
 
 /** The configuration of one gateway. */
 export interface Compiled {
-  /** Keyed by hostname. */
+  /** The hosts, keyed by hostname. */
   readonly hosts: ReadonlyMap<string, GatewayHost>;
   /** Keyed by id. */
   readonly certificates: ReadonlyMap<string, GatewayCertificate>;

@@ -5,7 +5,7 @@ import type { GatewayReport } from "./gateway-reader.ts";
 /** The state of a node as a gateway. */
 export interface GatewayNode {
   readonly node: string;
-  /** It is connected. */
+  /** Whether the node is connected. */
   readonly heard: boolean;
   /** It takes requests, too. */
   readonly ready: boolean;

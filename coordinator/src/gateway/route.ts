@@ -58,7 +58,7 @@ export function routeOf(record: ResourceRecord): Route | undefined {
   return { ...own, gateway: defaultGateway, ...contentOf(spec.value.inlineRoute) };
 }
 
-/** `route/shop/web`: no two routes have the same. */
+/** Returns the unique key of a route, such as `route/shop/web`. */
 export function routeKey({ kind, namespace, name }: Pick<Route, "kind" | "namespace" | "name">): string {
   return `${kind}/${namespace}/${name}`;
 }
@@ -68,7 +68,7 @@ export function routeTitle({ kind, namespace, name }: Route): string {
   return kind === "route" ? `route ${namespace}/${name}` : `the inline route of service ${namespace}/${name}`;
 }
 
-/** A total order of what matches equally well; the first wins. */
+/** Orders routes that match equally well; the first wins. The order is total. */
 export function compareRoutes(a: Route, b: Route): number {
   if (a.priority !== b.priority) return b.priority - a.priority;
   if (a.createdMs !== b.createdMs) return a.createdMs - b.createdMs;

@@ -40,7 +40,7 @@ export class SessionBroker {
     this.#options = options;
   }
 
-  /** Asks the node for a session. The tunnel's reading end fails if the agent doesn't come. */
+  /** Requests a session from the node. The tunnel's reading end fails if the agent does not open it. */
   open(node: string, request: Omit<SessionRequest, "sessionId">, signal: AbortSignal): Tunnel {
     if (this.#waiting.size + this.#open >= maxTunnels) {
       throw new CoordinatorError("RESOURCE_EXHAUSTED", `${maxTunnels} log and exec sessions are open`);

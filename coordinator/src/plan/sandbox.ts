@@ -122,7 +122,7 @@ export class Sandbox {
     return steps;
   }
 
-  /** Nodes report that all is well. False: they have nothing new to say. */
+  /** Has all nodes report success. Returns false if no status changes. */
   async report(): Promise<boolean> {
     const { store, state, clock } = this;
     const log = pino({ level: "silent" });

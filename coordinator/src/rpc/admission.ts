@@ -101,7 +101,7 @@ export class Admission {
   /** Returns the HTTP/2 stream of an admitted call. */
   readonly streamOf = (metadata: Metadata): ServerHttp2Stream | undefined => this.#streams.get(metadata);
 
-  /** Must be the port's first interceptor. */
+  /** The interceptor. It must be the first of the port. */
   readonly interceptor: ServerInterceptor = (method, call) =>
     new ServerInterceptingCall(call, {
       start: (next) => {

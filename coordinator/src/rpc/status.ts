@@ -37,7 +37,7 @@ const statusOf: Readonly<Record<CoordinatorErrorCode, status>> = {
   INTERNAL: status.INTERNAL,
 };
 
-/** The gRPC status of anything thrown. Unknown errors become INTERNAL without their text, which may hold secrets. */
+/** Returns the gRPC status of a thrown value. Unknown errors become INTERNAL without their text, which may contain secrets. */
 export function toServiceError(error: unknown): ServiceError {
   const known = toCoordinatorError(error);
   const code = statusOf[known.code];

@@ -91,7 +91,7 @@ export class Fleet {
     return node;
   }
 
-  /** Stopping ones, too. */
+  /** Returns all pods, including stopping ones. */
   async allPods(): Promise<Pod[]> {
     const everything = { namespace: "shop", labels: {}, workload: "", node: "", name: "" };
     return (await this.#operator.listPods(everything)).pods;

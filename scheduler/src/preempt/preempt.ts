@@ -116,7 +116,10 @@ function startOf(state: FleetState, pod: number): number {
   return state.pods.start[pod] ?? 0;
 }
 
-/** Fills `lower`, by falling priority, then by age: in this order they get their place back if there is room. */
+/**
+ * Fills `lower` with less important pods, by falling priority, then by age. In this order they return to their node if there is
+ * room.
+ */
 function lessImportant(state: FleetState, live: LiveRules, node: number, lower: number[]): void {
   const { pods, nodes } = state;
   const { priority } = live.podClass;

@@ -31,7 +31,7 @@ export interface NodeChange {
 
 /** One resource over all nodes. `free` may be negative: bound pods may exceed what the node has. */
 export interface ResourceColumn {
-  /** Empty for a place that is free for another resource. */
+  /** The resource's name. Empty if the slot is free for another resource. */
   name: string;
   /** Nodes that have any of it. */
   offers: number;

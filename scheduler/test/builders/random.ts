@@ -6,7 +6,7 @@ export class Random {
     this.#state = (seed * 2654435761) >>> 0;
   }
 
-  /** In [0, 1). */
+  /** Returns a number in [0, 1). */
   next(): number {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0;
     let t = this.#state;

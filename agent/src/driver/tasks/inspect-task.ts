@@ -36,7 +36,7 @@ export function waitResponse(exit: TaskExit): WaitTaskResponse {
   return { result: exitResult(exit), err: exit.error ?? "" };
 }
 
-/** Undefined: the task has no network of its own. */
+/** Returns the network of a task. Undefined: the task has none of its own. */
 export function networkOverride({ sandbox, portMap }: TaskState): NetworkOverride | undefined {
   return sandbox && { addr: sandbox.address, autoAdvertise: true, portMap: { ...portMap } };
 }

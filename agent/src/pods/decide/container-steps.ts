@@ -160,7 +160,7 @@ function runsOf(view: PodView, spec: PodContainer): readonly ObservedContainer[]
     .sort((a, b) => b.attempt - a.attempt);
 }
 
-/** The wall clock may have been set back since: no wait is longer than the longest back-off. */
+/** Returns the time of the next start. The wall clock may have been set back, so a wait is at most the longest back-off. */
 function dueAt(memory: ContainerMemory, nowMs: number, limits: RestartLimits): number {
   return memory.notBeforeMs > nowMs + limits.capMs ? nowMs : memory.notBeforeMs;
 }

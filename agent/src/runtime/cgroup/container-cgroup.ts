@@ -32,7 +32,7 @@ export async function guessCgroup(
   return undefined;
 }
 
-/** From any process of the container; undefined if it has ended. */
+/** Returns the cgroup of a container from any process of it; undefined if the process has ended. */
 export async function findCgroup(pid: number, root = CGROUP_ROOT): Promise<ContainerCgroup | undefined> {
   const text = await readOrUndefined(`/proc/${pid}/cgroup`);
   return text === undefined ? undefined : locate(parsePlaces(text), root);

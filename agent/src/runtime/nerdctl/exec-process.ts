@@ -7,7 +7,7 @@ export interface ExecDependencies {
   readonly cli: NerdctlCli;
   readonly clock: Clock;
   readonly limit: CallLimit;
-  /** For files that live as long as a call. */
+  /** The directory of files that live as long as a call. */
   readonly privateDir: string;
   readonly cgroupOf: (id: string) => Promise<ContainerCgroup | undefined>;
 }

@@ -117,7 +117,7 @@ const OPEN_STDIN =
 const OPEN_STREAMS = `exec 1<>"\${0%/*}/stdout" 2<>"\${0%/*}/stderr" || exit 1`;
 
 interface Program {
-  /** Names the content, so that a program that containers were started through never changes. */
+  /** The name, which contains a digest of the content: a program through which containers were started never changes. */
   readonly name: string;
   readonly text: string;
 }

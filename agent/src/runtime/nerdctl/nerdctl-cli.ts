@@ -31,7 +31,7 @@ export interface CallOptions {
   readonly timeoutMs?: number;
   /** Instead of the common one. */
   readonly dataRoot?: string;
-  /** Added to nerdctl's own environment. Only names that `isObeyed` has let through. */
+  /** Variables to add to nerdctl's environment. Only names that `isObeyed` accepts. */
   readonly env?: Readonly<Record<string, string>>;
   /** Long calls keep no short ones waiting. */
   readonly unlimited?: boolean;

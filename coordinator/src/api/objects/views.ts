@@ -6,7 +6,7 @@ import type { Vault } from "../../objects/vault.ts";
 import type { ClusterView } from "../../state/cluster-view.ts";
 import type { ObjectEntry } from "../../state/entries.ts";
 
-/** Nothing of the content but its size. */
+/** Returns an object without its content, with the content's size. */
 export function objectView(entry: ObjectEntry, state: ClusterView): ObjectMessage {
   const { record, name } = entry;
   return {

@@ -14,7 +14,7 @@ export type MetricHandlers = Pick<
   "putMetric" | "listMetrics" | "deleteMetric"
 >;
 
-/** As long as four looks of the autoscaler. */
+/** The default validity of a pushed value: four evaluations of the autoscaler. */
 const defaultTtlSeconds = 60;
 /** A value that is pushed less often says nothing about the present. */
 const maxTtlSeconds = 3600;

@@ -7,7 +7,7 @@ export interface AnnouncingNode {
   readonly ready: boolean;
   /** No new pods, and no new addresses either if there is another. */
   readonly cordoned: boolean;
-  /** The node's addresses have to move. */
+  /** The node is drained, so its addresses have to move. */
   readonly draining: boolean;
   readonly networks: readonly Network[];
 }

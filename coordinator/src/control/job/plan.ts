@@ -22,7 +22,7 @@ export type JobStep =
   | { readonly type: "relabel-pod"; readonly pod: PodEntry; readonly labels: Labels }
   /** The pod never was on a node, so its record is removed. */
   | { readonly type: "forget-pod"; readonly pod: PodEntry; readonly why: string }
-  /** It has ended long enough ago. */
+  /** The job ended long enough ago to be removed. */
   | { readonly type: "remove-job"; readonly why: string }
   /** The last pod of a deleted job is gone. */
   | { readonly type: "forget-resource" };

@@ -300,7 +300,7 @@ function isTargetOf(service: ResourceEntry | undefined, { kind, name, action }: 
   return kind === "container_service" && action !== "remove" && name === target;
 }
 
-/** An end counts once it is written down: until then it may turn out otherwise. */
+/** Returns the resource's progress. A final state counts as in progress until it is stored, because it may still change. */
 function unsettled({ input, progress }: RolloutInputs): ResourceProgress {
   if (!isTerminal(progress.status) || isTerminal(input.target.status)) return progress;
   return { ...progress, status: RolloutStatus.IN_PROGRESS, reason: RolloutReason.UNSPECIFIED };

@@ -21,7 +21,7 @@ export interface RolloutContext {
   readonly rolloutState: RolloutState;
   /** The effective workload. */
   readonly workload: Workload;
-  /** Pods that are neither stopping nor about to. */
+  /** The pods that are not stopping and will not stop now. */
   readonly staying: readonly PodEntry[];
   readonly stopping: readonly PodEntry[];
   /** The pods of `staying` with the workload's revision. Computed on first use. */
@@ -82,7 +82,7 @@ export function rolloutUpdateTimesMs(look: RolloutContext, input: WorkloadInput)
   return times;
 }
 
-/** Reports whether a canary has all its pods and waits for someone. */
+/** Reports whether a canary has all its pods and waits for its promotion. */
 export function waitsForPromotion(look: RolloutContext, input: WorkloadInput): boolean {
   const { attempt, hold } = look.rolloutState;
   return hold.type === "canary" && Math.max(attempt.progress, availableOf(look, input)) >= hold.pods;
@@ -165,7 +165,7 @@ function deadlineMsOf({ workload }: RolloutContext, { limits }: WorkloadInput): 
   return workload.settings.deadlineMs ?? limits.deadlineMs;
 }
 
-/** The time for which no coordinator was there doesn't count. */
+/** Returns the time of the last progress. Time without a coordinator does not count. */
 function progressedMs(attempt: RolloutAttempt, { upSinceMs }: WorkloadInput): number {
   return Math.max(upSinceMs, toEpochMs(attempt.progressedAt) ?? 0);
 }

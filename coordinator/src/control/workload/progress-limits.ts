@@ -1,5 +1,5 @@
 export interface ProgressLimits {
-  /** A rollout that has not got through by then has failed. */
+  /** The progress deadline. A rollout without progress until then has failed. */
   readonly deadlineMs: number;
   /** A pod that no node takes for so long fails its rollout. */
   readonly placementMs: number;

@@ -7,7 +7,7 @@ import type { ProgressLimits } from "./progress-limits.ts";
 
 /** All that `planWorkload` decides by. `workloadInput` makes one of the view. */
 export interface WorkloadInput {
-  /** Undefined: the record is gone though pods are left. */
+  /** The resource. Undefined: its record is removed, and pods are left. */
   readonly resource: ResourceEntry | undefined;
   /** The workload's pods of all revisions, including stopping ones. */
   readonly pods: readonly PodEntry[];

@@ -123,7 +123,7 @@ export function putAway(disk: Disk, dir: string, suffix: string): void {
   removeTree(disk, away);
 }
 
-/** Finishes an exchange that was cut off, and removes what has been put away already. */
+/** Finishes an interrupted exchange, and removes what was already moved aside. */
 function finish(disk: Disk, files: StoreFiles): void {
   const { database, evidence } = files;
   const refused = `${database}.refused`;

@@ -7,7 +7,7 @@ export interface Sized {
   readonly field: Field;
 }
 
-/** As the scheduler names them, and as the fields are called. */
+/** Resources that have the same name in the scheduler and in the fields. */
 const PLAIN = [
   ["cpu", "cpu"],
   ["memory", "memory"],
