@@ -82,15 +82,15 @@ function archiveFiles(host: WorkspaceHost): readonly string[] {
   return existsSync(host.layout.archives("a")) ? readdirSync(host.layout.archives("a")) : [];
 }
 
-/** Programs that work in a workspace's directory, by their names. */
-function programsOf(name: string): readonly number[] {
+/** Programs of one host's workspaces: other tests run such programs at the same time. */
+function programsOf(name: string, directory: string): readonly number[] {
   return readdirSync("/proc")
     .filter((pid) => /^\d+$/.test(pid))
     .filter((pid) => {
       try {
         const words = readFileSync(`/proc/${pid}/cmdline`, "latin1").split("\0");
         const mounts = readFileSync(`/proc/${pid}/mountinfo`, "latin1");
-        return words[0] === name && mounts.includes("forage-workspaces-");
+        return words[0] === name && mounts.includes(directory);
       } catch {
         return false;
       }
@@ -99,9 +99,9 @@ function programsOf(name: string): readonly number[] {
 }
 
 /** Kills a program of the pipeline, once. */
-async function killProgram(name: string): Promise<void> {
+async function killProgram(name: string, { host }: KillableAgent): Promise<void> {
   await until(`${name} runs`, () => {
-    const [pid] = programsOf(name);
+    const [pid] = programsOf(name, host.layout.root);
     if (pid === undefined) return false;
     try {
       process.kill(pid, "SIGKILL");
@@ -132,8 +132,8 @@ const BACKUP_CRASHES: readonly (readonly [string, Crash])[] = [
     "the agent after the archive was stored",
     (agent) => agent.crashWhen("the store has it", () => agent.host.store.archives.has(FINAL.object)),
   ],
-  ["tar", () => killProgram("tar")],
-  ["zstd", () => killProgram("zstd")],
+  ["tar", (agent) => killProgram("tar", agent)],
+  ["zstd", (agent) => killProgram("zstd", agent)],
 ];
 
 for (const [what, crash] of BACKUP_CRASHES) {
@@ -163,8 +163,8 @@ const RESTORE_CRASHES: readonly (readonly [string, Crash])[] = [
     "the agent after the content is complete",
     (agent) => agent.crashWhen("the content is there", () => existsSync(agent.host.layout.content("b"))),
   ],
-  ["tar", () => killProgram("tar")],
-  ["zstd", () => killProgram("zstd")],
+  ["tar", (agent) => killProgram("tar", agent)],
+  ["zstd", (agent) => killProgram("zstd", agent)],
 ];
 
 test("completes a restore after a kill at any stage", options, async (t) => {
