@@ -1,5 +1,5 @@
 import { AnswerCache } from "./answer-cache.ts";
-import { failureOf, type Query } from "./message.ts";
+import { failureOf, NAME_ERROR, NO_ERROR, type Query } from "./message.ts";
 import type { QueryServer } from "./query-server.ts";
 
 export interface ForwarderOptions {
@@ -54,7 +54,7 @@ export class Forwarder {
         if (answer === undefined) continue;
         // Refused or broken: another server may know better.
         const rcode = answer.readUInt16BE(2) & 15;
-        if (rcode === 0 || rcode === 3) {
+        if (rcode === NO_ERROR || rcode === NAME_ERROR) {
           this.#cache.put(key, answer);
           return answer;
         }

@@ -39,7 +39,9 @@ const HEADER_BYTES = 12;
 
 const FORMAT_ERROR = 1;
 const SERVER_FAILURE = 2;
-const NAME_ERROR = 3;
+/** The response codes of answers that may be cached. */
+export const NO_ERROR = 0;
+export const NAME_ERROR = 3;
 const NOT_IMPLEMENTED = 4;
 const REFUSED = 5;
 
@@ -73,7 +75,7 @@ export function answerOf(
   const asked = query.packet.questions?.[0]?.name ?? query.name;
   const written = (record: DnsRecord): Answer =>
     toAnswer(record, record.name === query.name ? asked : record.name);
-  const rcode = found.kind === "no-name" ? NAME_ERROR : 0;
+  const rcode = found.kind === "no-name" ? NAME_ERROR : NO_ERROR;
   return encodeAnswer(query, AUTHORITATIVE_ANSWER | rcode, {
     answers: found.kind === "found" ? found.records.map(written) : [],
     additionals: found.kind === "found" ? found.additionals.map(written) : [],

@@ -15,6 +15,7 @@ import type {
   UntypedHandleCall,
   UntypedServiceImplementation,
 } from "@grpc/grpc-js";
+import { status } from "@grpc/grpc-js";
 import type { Logger } from "pino";
 import { assertMayCall } from "./access.ts";
 import type { CallContext, Caller } from "./caller.ts";
@@ -280,7 +281,8 @@ function begin(method: string, options: ServeOptions): (code: number, error?: un
   return (code, error) => {
     const durationMs = options.monotonicMs() - startedMs;
     options.observe?.(method, code, durationMs / 1000);
-    if (code === 13) options.log.error({ event: "call-failed", method, err: error }, "call failed");
+    if (code === status.INTERNAL)
+      options.log.error({ event: "call-failed", method, err: error }, "call failed");
     else options.log.debug({ method, code, durationMs }, "call");
   };
 }

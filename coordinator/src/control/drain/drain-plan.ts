@@ -1,4 +1,5 @@
 import { messageOf } from "@forage/common/message-of";
+import { PodPhase } from "@forage/proto/forage/agent/v1/agent";
 import type { DrainRecord } from "@forage/proto/forage/store/v1/store";
 import type { Workload } from "../../model/workload.ts";
 import type { PodEntry } from "../../state/entries.ts";
@@ -89,7 +90,7 @@ function verdictOn(pod: PodEntry, input: DrainInput, marked: number): RolloutUpd
   return { to: "wait", why: `waits for its turn: ${moving} of ${workload.name} leave before it` };
 }
 
-/** POD_PHASE_SUCCEEDED and POD_PHASE_FAILED: what is left of it are its logs. */
+/** Reports whether all containers of the pod have ended, so that only its logs are left. */
 function hasEnded({ status }: PodEntry): boolean {
-  return status?.phase === 3 || status?.phase === 4;
+  return status?.phase === PodPhase.SUCCEEDED || status?.phase === PodPhase.FAILED;
 }
