@@ -13,7 +13,9 @@ import {
 import { PodPhase, PodStatus } from "@forage/proto/forage/agent/v1/agent";
 import { ContentStage, TransferState } from "@forage/proto/forage/workspaces/v1/workspaces";
 import { status } from "@grpc/grpc-js";
+import { HollowAgent } from "./support/hollow-agent.ts";
 import { until } from "./support/until.ts";
+import { FakeWorkspaceNode } from "./support/workspaces/fake-workspace-node.ts";
 import { aStart, startWorkspaceWorld } from "./support/workspaces/workspace-world.ts";
 
 const limit = { timeout: 60_000 };
@@ -299,4 +301,56 @@ test("content that can't be stored stays on its node, with the reason in the mes
   world.clock.skip(601_000);
   await until("the record goes", () => node.removals.includes("instance-1"));
   await assert.rejects(calls.describeWorkspace({ id: "instance-1" }), { code: status.NOT_FOUND });
+});
+
+test(
+  "a node that is removed is reported as a loss, and the next start restores the last backup",
+  limit,
+  async (t) => {
+    const { calls, node, agent, world, content, reaches } = await startWorkspaceWorld(t);
+    await calls.startWorkspace(aStart());
+    await reaches("instance-1", WorkspacePhase.RUNNING);
+    const { url } = await calls.backupWorkspace({ id: "instance-1" });
+    node.close();
+    agent.close();
+    await world.operator().forgetNode({ name: "n1", force: true });
+    const lost = await reaches("instance-1", WorkspacePhase.STOPPED);
+    assert.match(lost.conditions?.failed ?? "", /n1 was removed from the cluster/);
+    assert.equal(lost.conditions?.finalBackupComplete, WorkspaceConditionBool.FALSE);
+    assert.match(lost.message, /the content was lost with node n1; the last backup is of \d{4}-/);
+
+    const other = await HollowAgent.start(world, {
+      name: "n2",
+      tokenLabels: { "forage.dev/workspaces": "true" },
+    });
+    const otherNode = new FakeWorkspaceNode(world, other);
+    await calls.startWorkspace(aStart({ id: "instance-2" }));
+    const running = await reaches("instance-2", WorkspacePhase.RUNNING);
+    assert.equal(`${otherNode.orders.get("instance-2")?.restore?.object}@${content.name}`, url);
+    assert.match(running.message, /^restored from the backup of \d{4}-/);
+    const generation = { metadata: { annotations: { "forage.dev/backup-generation": "7" } } };
+    await assert.rejects(
+      calls.startWorkspace(
+        aStart({ id: "instance-3", metadata: { metaId: "meta-3", ...generation.metadata } }),
+      ),
+      {
+        code: status.INVALID_ARGUMENT,
+      },
+    );
+  },
+);
+
+test("fifty workspaces that start at once all run, and all stop with a backup", limit, async (t) => {
+  const classes = [{ id: "tiny", cpu: "1m", memory: "1Mi" }];
+  const { calls } = await startWorkspaceWorld(t, { settings: { classes } });
+  const ids = Array.from({ length: 50 }, (_, index) => `many-${index}`);
+  await Promise.all(ids.map((id) => calls.startWorkspace(aStart({ id, metadata: { metaId: id } }))));
+  const all = async (phase: WorkspacePhase): Promise<boolean> =>
+    (await calls.getWorkspaces({ mustMatch: undefined })).status.every((it) => it.phase === phase);
+  await until("all run", () => all(WorkspacePhase.RUNNING), 30_000);
+  await Promise.all(ids.map((id) => calls.stopWorkspace({ id, policy: 0 })));
+  await until("all have stopped", () => all(WorkspacePhase.STOPPED), 30_000);
+  const { status: stopped } = await calls.getWorkspaces({ mustMatch: undefined });
+  assert.equal(stopped.length, 50);
+  assert.ok(stopped.every((it) => it.conditions?.finalBackupComplete === WorkspaceConditionBool.TRUE));
 });

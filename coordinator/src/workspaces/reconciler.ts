@@ -136,7 +136,7 @@ export class WorkspaceReconciler {
     const node = state.node(record.node === "" ? (pod?.record.node ?? "") : record.node);
     return {
       pod,
-      node: node && { ready: node.health.ready, message: node.health.message },
+      node: node && { ready: node.health.ready, message: node.health.message, revoked: node.record.revoked },
       activity: view.activity(record.id)?.record,
       unschedulable: unschedulable.get(record.podUid)?.summary ?? "",
       nowMs: nowMs(),

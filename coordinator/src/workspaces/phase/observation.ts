@@ -2,12 +2,19 @@ import type { ActivityRecord } from "@forage/proto/forage/workspaces/v1/records"
 import type { PodEntry } from "../../state/entries.ts";
 import type { WorkspaceSettings } from "../settings.ts";
 
+export interface ObservedNode {
+  readonly ready: boolean;
+  readonly message: string;
+  /** Its certificates no longer count: it is being removed from the cluster, pods first. */
+  readonly revoked: boolean;
+}
+
 /** The inputs of an evaluation besides the instance's record. */
 export interface Observation {
   /** The pod's record; undefined: there is none. */
   readonly pod: PodEntry | undefined;
   /** The node that holds the content; undefined: it is not in the cluster. */
-  readonly node: { readonly ready: boolean; readonly message: string } | undefined;
+  readonly node: ObservedNode | undefined;
   readonly activity: ActivityRecord | undefined;
   /** The reason why the pod has no node; empty if it has one, or if the scheduler has not tried yet. */
   readonly unschedulable: string;

@@ -22,7 +22,7 @@ function podGone(record: InstanceRecord, { nowMs, node }: Observation): Instance
   const gone = { ...record, podGone: true };
   if (gone.stop !== undefined) return gone;
   const why =
-    record.node !== "" && node === undefined
+    record.node !== "" && node?.revoked !== false
       ? `node ${record.node} was removed from the cluster`
       : "its pod was removed";
   return stopped(failed(gone, why), "failure", nowMs);

@@ -140,7 +140,10 @@ export class SimulatedLife {
   #observe(): Observation {
     return {
       pod: this.#podEntry(),
-      node: this.#node === "removed" ? undefined : { ready: this.#node === "up", message: "no heartbeat" },
+      node:
+        this.#node === "removed"
+          ? undefined
+          : { ready: this.#node === "up", message: "no heartbeat", revoked: false },
       activity: this.#activity,
       unschedulable: "",
       nowMs: this.#nowMs,
