@@ -134,7 +134,9 @@ export async function startCore(given: CoreOptions): Promise<Core> {
   const source = certificates ?? noCertificateSource();
   const gateways = new GatewayTable({ state, vault, source, events, clock, log, defer });
   const gate = new StartGate(state, log);
-  const deciding = { ...options, store: gate.gated(store) };
+  // A write alone must not wait: a decision of before the nodes connected takes every pod for unavailable.
+  const started = Promise.all([given.started, gate.opened.catch(() => undefined)]).then(() => undefined);
+  const deciding = { ...options, store: gate.gated(store), started };
   const controls = controlOptions(deciding, { state, metrics, events, gateways });
   const assignments = new Assignments({
     ...{ state, vault: options.vault, issuer: options.issuer, clock, log },
@@ -151,7 +153,7 @@ export async function startCore(given: CoreOptions): Promise<Core> {
     void control.close();
     void certificates?.close();
   });
-  const planner = openPlanner(options, state, controls);
+  const planner = openPlanner(options, state, { ...controls, started: given.started });
   return {
     ...{ store, state, events, control },
     services: servicesOptions(options, {
