@@ -9,7 +9,7 @@ import { readTexts, type TextKind } from "./scan-texts.ts";
  * or another one. The aim is 3 % of doc comments and nothing else.
  */
 const MAX_MARKED: Readonly<Record<TextKind, number>> = {
-  "doc-comment": 89,
+  "doc-comment": 88,
   comment: 4,
   string: 6,
   "test-title": 0,
