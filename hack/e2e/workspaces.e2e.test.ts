@@ -1,8 +1,11 @@
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { request } from "node:http";
+import { text } from "node:stream/consumers";
 import { after, before, describe, test } from "node:test";
 import { StopWorkspacePolicy, WorkspaceConditionBool, WorkspacePhase } from "@forage/proto/core";
 import { startTestHost, type TestHost } from "../lib/test-host.ts";
-import { type System, startSystem, waitForReady } from "../system/system.ts";
+import { freeAddresses, type System, startSystem, waitForReady } from "../system/system.ts";
 import { WorkspaceCalls } from "../system/workspaces.ts";
 
 const limit = { timeout: 120_000 };
@@ -11,15 +14,20 @@ describe("workspaces on a real host", { concurrency: false }, () => {
   let host: TestHost;
   let system: System;
   let calls: WorkspaceCalls;
+  let ingress = "";
+  let ssh = "";
 
   before(async () => {
     host = await startTestHost();
+    [ingress = "", ssh = ""] = await freeAddresses(2);
     system = await startSystem(host, {
       agent: { workspaces: { enabled: true } },
       coordinator: {
         workspaces: {
           enabled: true,
           host: "example.test",
+          ingress: { listen: ingress },
+          ssh: { listen: ssh },
           classes: [{ id: "small", cpu: "10m", memory: "32Mi" }],
           command: [
             "sh",
@@ -84,6 +92,40 @@ describe("workspaces on a real host", { concurrency: false }, () => {
       assert.deepEqual([stoppedByRequest, finalBackupComplete, failed], [1, 1, ""]);
     },
   );
+
+  test("a workspace is reached by the URL of a port and by SSH", limit, async () => {
+    const { ownerToken } = await calls.start("seen", { metadata: { metaId: "seen" } });
+    await calls.reaches("seen", WorkspacePhase.RUNNING);
+    await inside("seen", "echo served > index.html; httpd -p 8080 -h /workspace");
+    const headers = { "x-gitpod-owner-token": ownerToken };
+    assert.deepEqual(await visit("8080-seen.ws.example.test", headers), [200, "served\n"]);
+    assert.deepEqual((await visit("8080-seen.ws.example.test", {}))[0], 401);
+    const output = await overSsh(`seen#${ownerToken}`, "echo written by ssh > file; id -u; cat file");
+    assert.equal(output, "33333\nwritten by ssh\n");
+    await calls.stop("seen");
+    await calls.reaches("seen", WorkspacePhase.STOPPED);
+  });
+
+  async function visit(name: string, headers: Record<string, string>): Promise<[number | undefined, string]> {
+    const sent = request(`http://${ingress}/index.html`, { headers: { ...headers, host: name } }).end();
+    return new Promise((resolve, reject) => {
+      sent.once("error", reject);
+      sent.once("response", (response) =>
+        text(response).then((body) => resolve([response.statusCode, body]), reject),
+      );
+    });
+  }
+
+  function overSsh(user: string, command: string): Promise<string> {
+    const [address = "", port = ""] = ssh.split(":");
+    const options = ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "BatchMode=yes"];
+    const args = ["-F", "/dev/null", "-T", "-p", port, "-l", user, ...options.flatMap((it) => ["-o", it])];
+    return new Promise((resolve, reject) => {
+      execFile("ssh", [...args, address, command], (error, stdout) =>
+        error ? reject(error) : resolve(stdout),
+      );
+    });
+  }
 
   async function inside(id: string, script: string): Promise<string> {
     const { stdout, stderr, exitCode } = await system.forage([
