@@ -4,6 +4,8 @@ import type { JournalFiles } from "../agent/src/journal/journal-files.ts";
 
 const ASIDE_SUFFIX = ".corrupt";
 const LONGEST_WRITE_MS = 8;
+/** A stall may end before its time. */
+const STALL_LOOK_MS = 1_000;
 
 /** A disk in memory. It outlives the agents that write to it. */
 export class MemoryDisk {
@@ -72,10 +74,14 @@ function namesIn(files: ReadonlyMap<string, Buffer>, dir: string): string[] {
     .map((path) => path.slice(prefix.length));
 }
 
-function takeTime(disk: MemoryDisk, { clock, random, life }: DiskAccess): Promise<void> {
-  const stalledMs = Math.max(0, disk.stalledUntilMs - clock.monotonicMs());
+async function takeTime(disk: MemoryDisk, access: DiskAccess): Promise<void> {
+  await wait(access, Math.ceil(access.random() * LONGEST_WRITE_MS));
+  while (disk.stalledUntilMs > access.clock.monotonicMs()) await wait(access, STALL_LOOK_MS);
+}
+
+function wait({ clock, life }: DiskAccess, forMs: number): Promise<void> {
   return new Promise((resolve) => {
-    clock.schedule(stalledMs + Math.ceil(random() * LONGEST_WRITE_MS), () => {
+    clock.schedule(forMs, () => {
       if (!life.aborted) resolve();
     });
   });

@@ -149,18 +149,10 @@ export class RealNode implements FleetNode {
     });
   }
 
-  holdUp(forMs: number): void {
-    const gate = this.#gate;
-    if (gate.held) return;
-    this.#options.note(`its agent is held up for ${forMs} ms`);
-    gate.hold(false);
-    this.losePatience(() => !gate.held);
-    this.#options.time.schedule(forMs, () => gate.release());
-  }
-
   jumpWallClock(byMs: number): void {
     this.#options.note(`its wall clock is set by ${byMs} ms`);
     this.#wallJumpMs += byMs;
+    this.#host.wallJumpMs += byMs;
     this.#gate.wallJumpMs += byMs;
   }
 
@@ -168,7 +160,6 @@ export class RealNode implements FleetNode {
     this.#disk.full = false;
     this.#disk.stalledUntilMs = 0;
     this.#host.calls.faults = { ...NO_FAULTS };
-    this.#gate.release();
     this.heal();
   }
 

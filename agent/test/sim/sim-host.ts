@@ -47,6 +47,8 @@ export class SimHost {
   registryUp = true;
   witness: SimWitness | undefined;
   readonly programs: SimPrograms;
+  /** By how much the host's wall clock was set. */
+  wallJumpMs = 0;
   #count = 0;
 
   /** Default of `programs`: containers run by the first word of their command, and the registry has what `registry` names. */
@@ -76,7 +78,7 @@ export class SimHost {
   end(id: string, exitCode: number): void {
     const container = this.containers.get(id);
     if (container?.state !== "running") return;
-    const atMs = this.clock.nowMs();
+    const atMs = this.#wallMs();
     container.state = "exited";
     container.exitCode = exitCode;
     container.finishedAtMs = atMs;
@@ -103,7 +105,7 @@ export class SimHost {
     }
     const id = `c${this.next()}`;
     const fails = this.calls.chance(this.calls.faults.startFails);
-    const made = aContainer(id, spec, fails ? "created" : "running", this.clock.nowMs());
+    const made = aContainer(id, spec, fails ? "created" : "running", this.#wallMs());
     const warmAtMs = this.clock.monotonicMs() + this.calls.random() * WARM_UP_MAX_MS;
     this.containers.set(id, { ...made, warmAtMs, unready: this.programs.isUnready(spec) });
     if (fails) throw new RuntimeError("START_FAILED", "no such file", { retryable: false });
@@ -149,6 +151,10 @@ export class SimHost {
         return calls.chance(calls.faults.programFails) ? 1 : 0;
       },
     };
+  }
+
+  #wallMs(): number {
+    return this.clock.nowMs() + this.wallJumpMs;
   }
 
   #emit(event: RuntimeEvent): void {

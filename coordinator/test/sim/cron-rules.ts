@@ -5,16 +5,29 @@ import type { Change, ResourceEntry } from "../../src/state/entries.ts";
 import { jobOf } from "./job-rules.ts";
 import type { Blame } from "./violation.ts";
 
+const FOLLOWED_STEP_MS = 3_600_000;
+
 /** What must hold of runs of cron jobs: each time once at most, never a burst, and none beside another where that is forbidden. */
 export class CronRules {
   readonly #blame: Blame;
   readonly #state: ClusterView;
   /** By namespace and cron job with its schedule's beginning, the latest time that was run. */
   readonly #latest = new Map<string, number>();
+  #clockMs = 0;
+  #highestClockMs = 0;
 
   constructor(state: ClusterView, blame: Blame) {
     this.#state = state;
     this.#blame = blame;
+  }
+
+  /** After a step back of more than an hour, schedules follow the new time, and runs of times that had passed are due again. */
+  clockSet(byMs: number): void {
+    this.#clockMs += byMs;
+    this.#highestClockMs = Math.max(this.#highestClockMs, this.#clockMs);
+    if (this.#highestClockMs - this.#clockMs <= FOLLOWED_STEP_MS) return;
+    this.#latest.clear();
+    this.#highestClockMs = this.#clockMs;
   }
 
   look(changes: readonly Change[]): void {

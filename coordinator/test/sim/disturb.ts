@@ -24,8 +24,19 @@ export function disturb(world: World): void {
   else if (choice < 0.82) world.stallDisk(lengthMs(random));
   else if (choice < 0.84) world.fillDisk(lengthMs(random));
   else if (choice < 0.87) node.stallDisk(lengthMs(random));
-  else if (choice < 0.9) world.jumpWallClock(random.pick([-3_600_000, -60_000, 60_000, 3_600_000]));
+  else if (choice < 0.9) world.jumpWallClock(aClockStep(world));
   else if (choice < 0.93) poison(world);
+  else if (world.hasRealAgents && choice < 0.97) node.fillDisk(lengthMs(random));
+  else if (world.hasRealAgents) node.jumpWallClock(aClockStep(world));
+}
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 86_400_000;
+
+/** Seeds of the histories with modelled agents stand for steps of an hour. */
+function aClockStep({ random, hasRealAgents }: World): number {
+  const longMs = hasRealAgents ? DAY_MS : HOUR_MS;
+  return random.pick([-longMs, -60_000, 60_000, longMs]);
 }
 
 const LONGEST_MS = 600_000;

@@ -59,11 +59,9 @@ export interface FleetNode {
   stallDisk(forMs: number): void;
   /** Fails the agent's writes for the time. */
   fillDisk(forMs: number): void;
-  /** Stops the agent's process for the time, as SIGSTOP does. */
-  holdUp(forMs: number): void;
   /** Sets the wall clock of the host. */
   jumpWallClock(byMs: number): void;
-  /** Ends all faults of the disk, the process and the way. */
+  /** Ends all faults of the disk and the way. */
   calm(): void;
   /** Ends one container from outside. */
   crashContainer(): void;

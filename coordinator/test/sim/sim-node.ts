@@ -146,10 +146,7 @@ export class SimNode implements FleetNode {
     this.stallDisk(forMs);
   }
 
-  holdUp(forMs: number): void {
-    this.stallDisk(forMs);
-  }
-
+  /** The model of an agent measures no time by the wall clock. */
   jumpWallClock(): void {}
 
   calm(): void {

@@ -16,6 +16,7 @@ export class StoreRules {
   /** What is durable, whatever the coordinator knows of it. */
   readonly state = new ClusterView();
   readonly jobs: JobRules;
+  readonly cron: CronRules;
   readonly #blame: Blame;
   readonly #uids = new Map<string, string>();
   /** Pods that were ever to leave their nodes. */
@@ -24,11 +25,11 @@ export class StoreRules {
   constructor(blame: Blame) {
     this.#blame = blame;
     this.jobs = new JobRules(this.state, blame);
-    const cron = new CronRules(this.state, blame);
+    this.cron = new CronRules(this.state, blame);
     this.state.subscribe((changes) => {
       this.#look(changes);
       this.jobs.look(changes);
-      cron.look(changes);
+      this.cron.look(changes);
     });
   }
 

@@ -103,6 +103,11 @@ export class World {
     this.coordinator = this.#bear();
   }
 
+  /** Whether the hosts run real agents. */
+  get hasRealAgents(): boolean {
+    return this.#options.makeNode !== undefined;
+  }
+
   /** Uids of pods of which a container has ended or that were removed. */
   get gone(): ReadonlySet<string> {
     return this.#hostRules.gone;
@@ -128,6 +133,7 @@ export class World {
     this.trace.add("world", `the wall clock is set by ${byMs} ms`);
     this.#wallJumpMs += byMs;
     this.coordinator.gate.wallJumpMs += byMs;
+    this.rules.cron.clockSet(byMs);
   }
 
   /** Stores objects as they could not be applied. Whatever they cause must concern no other object. */
@@ -256,7 +262,7 @@ export class World {
     // Poisoned objects cause events, too. Agents report the images of their hosts every ten minutes.
     const isQuiet =
       (this.#poisoned.size > 0 && sound.every((it) => isOf("events/", it))) ||
-      (this.#options.makeNode !== undefined && sound.every((it) => isOf("reports/", it)));
+      (this.hasRealAgents && sound.every((it) => isOf("reports/", it)));
     if (!isQuiet) this.soundRevision = revision;
     this.rules.apply({ events: sound, revision });
   }

@@ -71,6 +71,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     caughtBy: /can't go on: .*invalid|a listener of the view failed|no rest/,
     seeds: 20,
   },
+  "full-disk-succeeds": { module: "coordinator/src/core.ts", caughtBy: /is not known any more/, seeds: 20 },
   "stops-nothing": { module: "coordinator/src/link/assignments.ts", caughtBy: /no rest/ },
 };
 
