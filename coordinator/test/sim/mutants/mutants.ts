@@ -23,7 +23,12 @@ const control = "coordinator/src/control";
 export const mutants: Readonly<Record<string, Mutant>> = {
   "too-much-surge": { module: `${control}/workload/plan.ts`, caughtBy: /active pods, at most/ },
   "stopping-pods-serve": { module: `${control}/workload/plan.ts`, caughtBy: /must stay|no rest/ },
-  "lost-nodes-serve": { module: "coordinator/src/endpoints/readiness.ts", caughtBy: /must stay/ },
+  "lost-nodes-serve": {
+    module: "coordinator/src/endpoints/readiness.ts",
+    caughtBy: /must stay/,
+    from: 56,
+    seeds: 10,
+  },
   "forgets-lost-pods": { module: `${control}/workload/plan.ts`, caughtBy: /record is gone/ },
   "never-evicts": { module: `${control}/eviction/eviction-of.ts`, caughtBy: /no rest/ },
   "moves-pods": { module: `${control}/pod-writes.ts`, caughtBy: /moved from/ },
@@ -63,7 +68,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
   "waits-for-the-clock": {
     module: `${control}/job/back-off.ts`,
     caughtBy: /no rest .*: job/,
-    from: 270,
+    from: 80,
     seeds: 10,
   },
   "faults-spread": {
