@@ -1,0 +1,33 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { VirtualClock } from "@forage/common/virtual-clock";
+import { InstanceSecrets, InstanceSecretsRecord } from "@forage/proto/forage/workspaces/v1/records";
+import { decodeRecord } from "../model/codec.ts";
+import { openVault, reseal } from "../objects/open-vault.ts";
+import { createMemoryStore } from "../store/index.ts";
+import { secretsKey } from "./keys.ts";
+import { openSecrets, secretsWrite } from "./records.ts";
+
+test("secrets of workspaces are encrypted again with a new key, and then the old key can go", async () => {
+  const store = createMemoryStore({ clock: new VirtualClock() });
+  const [old, fresh] = [
+    { id: "old", bytes: Buffer.alloc(32, 1) },
+    { id: "new", bytes: Buffer.alloc(32, 2) },
+  ];
+  const secrets = InstanceSecrets.fromPartial({
+    ownerToken: "a token",
+    envvars: [{ name: "A", value: "secret" }],
+  });
+  const write = secretsWrite("instance", secrets, await openVault([old], store));
+  assert.ok(write.kind === "put" && !Buffer.from(write.value).includes("a token"));
+  await store.txn([], [write]);
+  assert.equal(await reseal([fresh, old], store), 2);
+  const stored = await store.get(secretsKey("instance"));
+  const record = decodeRecord(
+    InstanceSecretsRecord,
+    secretsKey("instance"),
+    stored?.value ?? Buffer.alloc(0),
+  );
+  assert.deepEqual(openSecrets("instance", record, await openVault([fresh], store)), secrets);
+  await store.close();
+});
