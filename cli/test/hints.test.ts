@@ -27,7 +27,7 @@ const sources = globSync("{cli,coordinator,agent,identity,hack}/**/*.ts", { cwd:
   .filter((path) => !/node_modules|\.test\.ts$|\/(test|e2e|system)\/|\/gen\//.test(path))
   .sort();
 /** Texts that only begin like a command. */
-const prose = /^forage (secret key|journal (key|pod)|for [a-z]+:|offers)/;
+const prose = /^forage (secret key|journal (key|pod)|for [a-z]+:|offers|workspace login$)/;
 
 /** Commands that are about the whole cluster, or about this machine. */
 const withoutNamespace =

@@ -239,6 +239,7 @@ describe("on a terminal", limit, () => {
       aRollout([{}]),
     );
     fake.answers.listResources = () => ({ resources: [] });
+    fake.answers.apply = () => ({ rolloutId: "r-1" });
     const file = join(fake.dir, "hello.yaml");
     writeFileSync(file, hello);
     const coloured = startPty(`apply -f ${file}`);

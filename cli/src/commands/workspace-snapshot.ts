@@ -8,7 +8,7 @@ export const snapshot = defineCommand({
   name: "snapshot",
   summary: "Take a snapshot of a running workspace, and print its URL",
   details: `The command waits until the snapshot is complete; --timeout limits the wait to another time than 30 s, and the snapshot goes on after it.
-forage workspace start --snapshot URL begins with it.`,
+\`forage workspace start INSTANCE --snapshot URL\` begins with it.`,
   operands: [workspaceOperand],
   flags: { "no-wait": { kind: "switch", help: "print the URL at once, before the snapshot is complete" } },
   run: async (invocation) => {

@@ -11,7 +11,7 @@ export const start = defineCommand({
   name: "start",
   summary: "Start a workspace",
   details: `INSTANCE is new for each start. The content comes from the newest backup of the workspace, if there is one, else from --git or --snapshot,
-else it is empty. The command returns once the workspace has a URL; forage workspace ls shows when it runs.`,
+else it is empty. The command returns once the workspace has a URL; \`forage workspace ls\` shows when it runs.`,
   operands: [
     { name: "INSTANCE", required: true, help: "a new instance id: lowercase letters, digits and -" },
   ],
@@ -22,7 +22,7 @@ else it is empty. The command returns once the workspace has a URL; forage works
       hint: "META_ID",
       help: "the workspace, whose backups belong to it; INSTANCE by default",
     },
-    owner: { kind: "text", hint: "OWNER", help: "owner of the workspace; forage by default" },
+    owner: { kind: "text", hint: "OWNER", help: 'owner of the workspace; the default is "forage"' },
     class: {
       kind: "text",
       hint: "CLASS",

@@ -8,7 +8,7 @@ export const stop = defineCommand({
   name: "stop",
   summary: "Stop a workspace, with a backup of its content",
   details:
-    "The command returns at once. The workspace is stopped when forage workspace ls shows it as Stopped.",
+    "The command returns at once. The workspace is stopped when `forage workspace ls` shows it as Stopped.",
   operands: [workspaceOperand],
   flags: { immediately: { kind: "switch", help: "give its processes a second to end, in place of thirty" } },
   run: async (invocation) => {

@@ -19,7 +19,7 @@ const RUN_SHELL = `${PREPARE}\nexec "$shell" -l`;
 const RUN_COMMAND = `${PREPARE}\nexec "$shell" -c "$command"`;
 const RUN_SFTP = `${PREPARE}
 for server in ${SFTP_SERVERS.join(" ")}; do [ -x "$server" ] && exec "$server"; done
-echo "the workspace's image has no sftp-server: install openssh-sftp-server in it, or copy with scp -O or forage cp" >&2
+echo "the workspace's image has no sftp-server: install openssh-sftp-server in it, or copy with scp -O" >&2
 exit 127`;
 
 export type RemoteCommand =
