@@ -211,8 +211,19 @@ test("a job that has ended stops what still runs, and goes after its time to liv
   assert.deepEqual(stepsOf({ config, run, pods }), ["stop-pod a its job has failed: DeadlineExceeded"]);
   assert.equal(nextJobEvaluationMs(inputOf({ config, run, pods })), nowMs + 1_000);
   const later = { ...run, finishedAt: toTimestamp(nowMs - 30_000) };
-  assert.deepEqual(stepsOf({ config, run: later, pods }), ["remove-job it ended 30 s ago"]);
+  assert.deepEqual(stepsOf({ config, run: later, pods }), ["remove-job its time to live of 30 s is over"]);
   assert.equal(nextJobEvaluationMs(inputOf({ run })), undefined, "without one it stays");
+});
+
+test("a job with a time to live goes also when the clock was set back after its end", () => {
+  const config = { ttlSecondsAfterFinished: 30n };
+  const endedIn = (ms: number) => ({
+    config,
+    run: { condition: "Complete", finishedAt: toTimestamp(nowMs + ms) },
+    pods: [],
+  });
+  assert.deepEqual(stepsOf(endedIn(3_600_000)), ["remove-job its time to live of 30 s is over"]);
+  assert.deepEqual(stepsOf(endedIn(5_000)), [], "a small step only delays it");
 });
 
 test("the newest pods that have ended are kept for their logs", () => {

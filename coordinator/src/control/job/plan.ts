@@ -161,10 +161,18 @@ function stopOld(mine: readonly PodEntry[]): JobStep[] {
 /** The run has ended. */
 function rest(mine: readonly PodEntry[], job: Job, run: JobStatus, { nowMs }: JobInput): JobStep[] {
   const finishedMs = toEpochMs(run.finishedAt) ?? nowMs;
-  if (job.ttlMs !== undefined && finishedMs + job.ttlMs <= nowMs)
-    return [{ type: "remove-job", why: `it ended ${job.ttlMs / 1000} s ago` }];
+  if (job.ttlMs !== undefined && isOver(finishedMs, job.ttlMs, nowMs))
+    return [{ type: "remove-job", why: `its time to live of ${job.ttlMs / 1000} s is over` }];
   const why = run.condition === "Complete" ? "its job is complete" : `its job has failed: ${run.reason}`;
   return mine.filter(isOpen).map((pod) => ({ type: "stop-pod", pod, why }));
+}
+
+/**
+ * Whether a job that has finished has been kept for its time. A job that finished further ahead than that time has passed it too: the
+ * clock was set back since, and waiting until it has caught up could take days.
+ */
+function isOver(finishedMs: number, ttlMs: number, nowMs: number): boolean {
+  return finishedMs + ttlMs <= nowMs || finishedMs > nowMs + ttlMs;
 }
 
 function goOn(mine: readonly PodEntry[], job: Job, run: JobStatus, input: JobInput): JobStep[] {
