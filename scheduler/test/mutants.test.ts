@@ -68,8 +68,8 @@ const MUTANTS: [string, string, string][] = [
   ],
   [
     "place/pack-best.ts",
-    "if (bound + wishesMost >= this.#most)",
-    "if (bound + wishesMost - 40 >= this.#most)",
+    "if (bound + prefersMost >= this.#most)",
+    "if (bound + prefersMost - 40 >= this.#most)",
   ],
   ["preempt/preempt.ts", "if (own >= priority) continue;", "if (own > priority) continue;"],
   ["preempt/trial.ts", "for (const counter of always) counter.add(this.#node, -freed);", ""],
