@@ -19,6 +19,7 @@ const options = { skip: whyNoWorkspaces ?? false, timeout: 120_000 };
 const FINAL = { id: "final", kind: TransferKind.FINAL_BACKUP, object: "ada/meta/final.tar.zst" };
 const MIB = 1024 * 1024;
 const CONTENT_BYTES = 24 * MIB;
+const MANY_FILES = 20_000;
 
 /** An agent in a process of its own, on a host that outlives it. */
 class KillableAgent {
@@ -190,8 +191,13 @@ test("completes a restore after a kill at any stage", options, async (t) => {
 });
 
 test("completes the deletion after a kill of the agent", options, async (t) => {
-  const { agent, host } = await setUp(t);
-  const crashed = agent.crashWhen("it is being deleted", () => existsSync(host.layout.discarded));
+  const { agent, host, content } = await setUp(t);
+  // Deleting this many files takes longer than the 20 ms between two checks.
+  for (let index = 0; index < MANY_FILES; index++) writeFileSync(join(content, "tree", `many-${index}`), "");
+  const crashed = agent.crashWhen(
+    "it is being deleted, or already gone",
+    () => existsSync(host.layout.discarded) || host.store.reports.get("a")?.stage === ContentStage.DISPOSED,
+  );
   host.store.change("a", { dispose: true });
   await crashed;
   await until("it is disposed of", () => host.store.reports.get("a")?.stage === ContentStage.DISPOSED);
