@@ -7,7 +7,7 @@ import { pause } from "./clock.ts";
 import type { DeviceAmounts } from "./devices/devices.ts";
 import type { HostFeatures } from "./host-features.ts";
 import type { NodeSource } from "./link/node-source.ts";
-import type { HostPart } from "./pods/pod-supervisor.ts";
+import type { HostPart } from "./pods/supervisor-options.ts";
 import type { ContainerRuntime, RuntimeVersion } from "./runtime/runtime.ts";
 import type { ClaimState } from "./volumes/volumes.ts";
 

@@ -14,8 +14,8 @@ import { encodePodState } from "./journal/pod-state.ts";
 import { encodeRecord, RecordKind } from "./journal/record-frame.ts";
 import { AssignmentReader } from "./link/assignment-reader.ts";
 import { EMPTY_MEMORY, type PodMemory } from "./pods/pod.ts";
-import type { RecordedPod } from "./pods/pod-supervisor.ts";
 import { toPodState } from "./pods/stored-memory.ts";
+import type { RecordedPod } from "./pods/supervisor-options.ts";
 import { recordedPods } from "./recorded-pods.ts";
 import { encodeBootId, resetAfterReboot } from "./reset-after-reboot.ts";
 

@@ -1,7 +1,7 @@
 import type { Journal } from "./journal/journal.ts";
 import type { AssignmentReader } from "./link/assignment-reader.ts";
-import type { RecordedPod } from "./pods/pod-supervisor.ts";
 import { fromPodState } from "./pods/stored-memory.ts";
+import type { RecordedPod } from "./pods/supervisor-options.ts";
 
 /** Returns all pods that the journal contains, including leftovers. */
 export function recordedPods(journal: Journal, reader: AssignmentReader): readonly RecordedPod[] {

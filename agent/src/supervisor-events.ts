@@ -2,8 +2,8 @@ import { messageOf } from "@forage/common/message-of";
 import type { NoteDamage } from "./damage-reports.ts";
 import type { StatusOutbox } from "./link/status-outbox.ts";
 import type { NodeReporter } from "./node-reporter.ts";
-import type { HostPart, SupervisorEvents } from "./pods/pod-supervisor.ts";
 import type { Step } from "./pods/step.ts";
+import type { HostPart, SupervisorEvents } from "./pods/supervisor-options.ts";
 import type { StateSaver } from "./state-saver.ts";
 
 export interface AgentLog {

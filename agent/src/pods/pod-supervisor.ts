@@ -1,84 +1,26 @@
-import type { BackOff } from "@forage/common/back-off";
 import { Semaphore } from "@forage/common/semaphore";
-import { type Clock, pause } from "../clock.ts";
-import type { PodDevices } from "../devices/devices.ts";
-import type { PodNetwork, PodSandbox } from "../network/network.ts";
-import type { NetworkFiles } from "../network/network-files.ts";
+import { pause } from "../clock.ts";
+import type { PodSandbox } from "../network/network.ts";
 import { ProbeRunner } from "../probes/probe-runner.ts";
-import type { RunProbe } from "../probes/run-probe.ts";
 import type { LimitedRoot } from "../runtime/root-disk-watch.ts";
-import { type ContainerRuntime, HOST_NETWORK } from "../runtime/runtime.ts";
-import type { PodVolumes } from "../volumes/volumes.ts";
+import { HOST_NETWORK } from "../runtime/runtime.ts";
 import { hostSandbox } from "./act/run-step.ts";
 import { afterRecovery } from "./after-recovery.ts";
-import type { RestartLimits } from "./container-memory.ts";
 import type { PodStatus } from "./decide/pod-status.ts";
 import type { PodView } from "./decide/pod-view.ts";
 import { type FoundContainer, findContainer } from "./find-container.ts";
 import { type HostUse, hostUseOf } from "./host-use.ts";
-import type { ImageAccess } from "./image-access.ts";
 import { ImageStore } from "./image-store.ts";
 import { knownPods, type RememberedPod } from "./known-pods.ts";
 import { limitedRootsOf } from "./limited-roots.ts";
 import { orphanPod } from "./orphan-pod.ts";
 import { EMPTY_MEMORY, type Pod, type PodMemory } from "./pod.ts";
 import { allContainers } from "./pod-containers.ts";
-import type { HostFacts, PodDependencies, PodEvents } from "./pod-dependencies.ts";
-import type { PodFiles } from "./pod-files.ts";
+import type { PodDependencies } from "./pod-dependencies.ts";
 import { PodLoop } from "./pod-loop.ts";
 import { retryUntilDone } from "./retry-until-done.ts";
 import { RuntimeObserver } from "./runtime-observer.ts";
-
-export interface SupervisorOptions {
-  readonly instance: string;
-  readonly clock: Clock;
-  readonly random: () => number;
-  readonly runtime: ContainerRuntime;
-  readonly network: PodNetwork;
-  readonly networkFiles: NetworkFiles;
-  readonly devices: PodDevices;
-  readonly volumes: PodVolumes;
-  readonly files: PodFiles;
-  /** Makes probes, and the calls of hooks. */
-  readonly probe: RunProbe;
-  readonly host: HostFacts;
-  readonly events: SupervisorEvents;
-  readonly limits: SupervisorLimits;
-  /** Default: images that lie here are everybody's. */
-  readonly imageAccess?: ImageAccess;
-  /** Called when the state of an image has changed. */
-  readonly imageChanged?: (reference: string) => void;
-}
-
-export interface SupervisorLimits {
-  readonly startsAtOnce: number;
-  readonly removalsAtOnce: number;
-  readonly restart: RestartLimits;
-  readonly image: BackOff;
-  readonly fault: BackOff;
-  readonly repairIntervalMs: number;
-  /** The longest time for running steps after the agent was ordered to stop. */
-  readonly closeMs: number;
-}
-
-export interface SupervisorEvents extends PodEvents {
-  /** Called when a pod that is no longer assigned is removed completely. */
-  forgotten(podUid: string): void;
-  /** A part of the host doesn't answer; undefined: it does again. */
-  impaired(part: HostPart, error: unknown): void;
-}
-
-export type HostPart = "runtime" | "network" | "volumes" | "devices" | "events";
-
-/** A pod as the journal has it. */
-export interface RecordedPod {
-  readonly uid: string;
-  /** Undefined: no longer assigned, but it may have left something behind. */
-  readonly pod?: Pod;
-  readonly memory?: PodMemory;
-  /** The pod is assigned, but its record can't be read. Nothing of it is touched until the coordinator sends it again. */
-  readonly damaged?: boolean;
-}
+import type { HostPart, RecordedPod, SupervisorOptions } from "./supervisor-options.ts";
 
 // A sound host takes tenths of a second.
 const RECOVER_WAIT_MS = 3_000;

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
-import { isSameToken } from "../access/owner-token.ts";
 import type { ReachableWorkspace } from "../access/workspace-directory.ts";
+import { isSameToken } from "../owner-token.ts";
 import { cookieValue, ownerCookieName } from "./owner-cookie.ts";
 
 export const TOKEN_HEADER = "x-gitpod-owner-token";

@@ -1,6 +1,6 @@
 import type { AuthContext, ParsedKey } from "ssh2";
-import { isSameToken } from "../access/owner-token.ts";
 import type { ReachableWorkspace, WorkspaceDirectory } from "../access/workspace-directory.ts";
+import { isSameToken } from "../owner-token.ts";
 
 /** Keys of a workspace beyond this number are not tried. */
 const MAX_KEYS = 100;

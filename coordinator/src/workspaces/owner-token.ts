@@ -1,3 +1,5 @@
+import { createHash, timingSafeEqual } from "node:crypto";
+
 /** Characters that cookies, headers and URLs hold as they are. There are 64, so that a random byte picks each equally often. */
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 const TOKEN_LENGTH = 32;
@@ -5,4 +7,13 @@ const TOKEN_LENGTH = 32;
 /** Returns a new owner token of 192 random bits. */
 export function ownerToken(randomBytes: (count: number) => Uint8Array): string {
   return Array.from(randomBytes(TOKEN_LENGTH), (byte) => ALPHABET[byte & 63]).join("");
+}
+
+/** Compares in a time that depends on neither text. */
+export function isSameToken(given: string, expected: string): boolean {
+  return expected !== "" && timingSafeEqual(digestOf(given), digestOf(expected));
+}
+
+function digestOf(text: string): Buffer {
+  return createHash("sha256").update(text).digest();
 }
