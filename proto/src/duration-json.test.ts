@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { durationFromJson, formatDuration, parseDuration } from "./duration-json.ts";
 
-const same: Record<string, { seconds: bigint; nanos: number }> = {
+const SAME: Record<string, { seconds: bigint; nanos: number }> = {
   "0s": { seconds: 0n, nanos: 0 },
   "30s": { seconds: 30n, nanos: 0 },
   "1.500s": { seconds: 1n, nanos: 500_000_000 },
@@ -14,7 +14,7 @@ const same: Record<string, { seconds: bigint; nanos: number }> = {
   "315576000000s": { seconds: 315_576_000_000n, nanos: 0 },
 };
 
-for (const [text, duration] of Object.entries(same)) {
+for (const [text, duration] of Object.entries(SAME)) {
   test(`${text} is read and written`, () => {
     assert.deepEqual(parseDuration(text), duration);
     assert.equal(formatDuration(duration), text);

@@ -26,7 +26,7 @@ export function parseDuration(text: string): DurationValue | undefined {
   return minus === "" ? { seconds, nanos } : { seconds: -seconds, nanos: nanos === 0 ? 0 : -nanos };
 }
 
-/** With 0, 3, 6 or 9 decimals, whichever is the least that loses nothing. */
+/** Formats a duration with 0, 3, 6 or 9 decimals, whichever is the shortest exact form. */
 export function formatDuration({ seconds, nanos }: DurationValue): string {
   const minus = seconds < 0n || nanos < 0 ? "-" : "";
   const whole = seconds < 0n ? -seconds : seconds;

@@ -5,7 +5,9 @@ import { checkScalar, describe, type JsonScalar, type Suggest } from "./json-sca
 export type Schema = Readonly<Record<string, MessageSchema>>;
 
 /** A proto-JSON object with camelCase names, which `fromJSON` reads without a loss. */
-export type JsonObject = { [name: string]: unknown };
+export interface JsonObject {
+  [name: string]: unknown;
+}
 
 export interface JsonEntry<Node> {
   readonly key: string;
@@ -21,7 +23,7 @@ export type JsonView<Node> =
   | { readonly kind: "list"; readonly items: Iterable<Node> }
   | ({ readonly kind: "scalar" } & JsonScalar);
 
-/** What the reader needs of a notation: parsed JSON, or YAML with positions, aliases and comments. */
+/** The operations that the reader needs of a notation: parsed JSON, or YAML with positions, aliases and comments. */
 export interface JsonNotation<Node> {
   view(node: Node, path: string): JsonView<Node>;
   fail(node: Node, path: string, message: string): void;
@@ -32,7 +34,7 @@ export interface JsonNotation<Node> {
 
 /** Deeper than any message of the contract; values that contain themselves end here. */
 const MAX_DEPTH = 64;
-/** Enough of a long key to find it by. */
+/** The limit of a key's length in messages: enough to find the key by. */
 const MAX_KEY_LENGTH = 100;
 
 /** Reads a message in proto-JSON form and reports every fault, not only the first. */

@@ -8,7 +8,7 @@ export type Checked =
 /** A value that is neither an object nor a list, as JSON or YAML has it. */
 export interface JsonScalar {
   readonly value: unknown;
-  /** As it was written, which numbers beyond 53 bits need; empty if it isn't known. */
+  /** The number as it was written, which numbers beyond 53 bits need. Empty if it isn't known. */
   readonly source: string;
 }
 
@@ -58,7 +58,7 @@ function checkPlain(value: unknown, source: string, field: FieldSchema): Checked
   }
 }
 
-const ranges: Readonly<Record<string, readonly [bigint, bigint]>> = {
+const RANGES: Readonly<Record<string, readonly [bigint, bigint]>> = {
   32: [-(2n ** 31n), 2n ** 31n - 1n],
   u32: [0n, 2n ** 32n - 1n],
   64: [-(2n ** 63n), 2n ** 63n - 1n],
@@ -67,7 +67,7 @@ const ranges: Readonly<Record<string, readonly [bigint, bigint]>> = {
 
 function checkInteger(value: unknown, source: string, type: string): Checked {
   const bits = type.endsWith("64") ? "64" : "32";
-  const [least, most] = ranges[/^(u|fixed)/.test(type) ? `u${bits}` : bits] ?? [0n, 0n];
+  const [least, most] = RANGES[/^(u|fixed)/.test(type) ? `u${bits}` : bits] ?? [0n, 0n];
   const integer = toInteger(value, source);
   if (integer === undefined)
     return bad(`must be a whole number${typeof value === "string" ? `, not "${value}"` : ""}`);

@@ -110,7 +110,7 @@ function valueSample(field: DescField, kind: SampleKind, depth: number): Value {
   return { plain: value instanceof Uint8Array ? Buffer.from(value) : value, reflected: value };
 }
 
-/** These two have a JSON form of their own, and fields that don't take any value. */
+/** Returns samples of two well-known types that have a JSON form of their own, with fields that don't accept every value. */
 function wellKnown(desc: DescMessage, kind: SampleKind): Sample | undefined {
   const values = {
     "google.protobuf.Duration": {

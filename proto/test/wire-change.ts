@@ -6,7 +6,7 @@ export const FROZEN_PACKAGES = [
   "wsman",
 ] as const;
 
-/** Lines of describeWire that went and came. A changed element is both. */
+/** Lines of describeWire that were removed and added. A changed element is both. */
 export interface WireChange {
   readonly removed: readonly string[];
   readonly added: readonly string[];
@@ -34,7 +34,7 @@ export function objections({ removed, added }: WireChange, allow: { breaking: bo
   ];
 }
 
-/** For a failing test: what changed and what to do. Empty when nothing changed. */
+/** Describes the change for a failing test and what to do about it. Empty when nothing changed. */
 export function explain(change: WireChange): string {
   if (change.removed.length + change.added.length === 0) {
     return "";

@@ -14,8 +14,8 @@ const WELL_KNOWN = "google.protobuf";
 type DescType = FileRegistry extends Iterable<infer Type> ? Type : never;
 
 /**
- * Everything two programs must agree on to understand each other, one line per element:
- * packages, services, methods, messages, fields, enums, their values, reserved numbers and names.
+ * Describes everything two programs must agree on to understand each other, one line per element: packages, services, methods,
+ * messages, fields, enums, their values, reserved numbers and names.
  */
 export function describeWire(registry: FileRegistry): string[] {
   const files = [...registry.files].filter((file) => file.proto.package !== WELL_KNOWN);
