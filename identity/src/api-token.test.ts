@@ -4,12 +4,12 @@ import { describe, it } from "node:test";
 import { bearerToken, type MintApiToken, mintApiToken, parseApiToken, verifyApiToken } from "./api-token.ts";
 
 const NOW_MS = Date.UTC(2030, 0, 1);
-const grants = [{ role: "viewer", namespaces: ["shop"] }] as const;
+const GRANTS = [{ role: "viewer", namespaces: ["shop"] }] as const;
 
 function minted(mint: Partial<MintApiToken> = {}) {
   const { token, record } = mintApiToken({
     description: "for tests",
-    grants,
+    grants: GRANTS,
     nowMs: NOW_MS,
     randomBytes,
     ...mint,

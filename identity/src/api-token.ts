@@ -3,25 +3,25 @@ import { IdentityError } from "./error.ts";
 import { hashSecret, isDigestText, matchesSecret, newId, newSecret, type RandomBytes } from "./secret.ts";
 
 /** The coordinator's record of a bearer token. It holds the secret's hash only. */
-export type ApiTokenRecord = {
+export interface ApiTokenRecord {
   /** 12 hex digits; the key to find the record by, and what logs may name. */
   readonly id: string;
-  /** For people: whose it is, what it is for. */
+  /** A description for people: the owner and the purpose. */
   readonly description: string;
   readonly secretHash: string;
   readonly grants: readonly Grant[];
   readonly createdAtMs: number;
   /** Absent: until it is revoked by deleting the record. */
   readonly expiresAtMs?: number;
-};
+}
 
-export type MintApiToken = {
+export interface MintApiToken {
   readonly description: string;
   readonly grants: readonly Grant[];
   readonly nowMs: number;
   readonly randomBytes: RandomBytes;
   readonly ttlMs?: number;
-};
+}
 
 /** Makes a token `flt_<id>_<secret>`, to be shown once, and the record to store. */
 export function mintApiToken(mint: MintApiToken): {

@@ -11,7 +11,7 @@ import {
 } from "./authorize.ts";
 import { nodeId } from "./node-id.ts";
 
-const table: MethodTable = {
+const TABLE: MethodTable = {
   "/s/Join": { who: "anyone" },
   "/s/Connect": { who: "node" },
   "/s/Get": { who: "user", role: "viewer", scope: "namespace" },
@@ -20,7 +20,7 @@ const table: MethodTable = {
   "/s/Resolve": { who: "user", role: "destination-reader", scope: "namespace" },
 };
 
-const anonymous: Caller = { kind: "anonymous" };
+const ANONYMOUS: Caller = { kind: "anonymous" };
 const node: Caller = { kind: "node", nodeId: nodeId("n1") };
 
 function user(role: Role, namespaces: "*" | readonly string[]): Caller {
@@ -28,13 +28,13 @@ function user(role: Role, namespaces: "*" | readonly string[]): Caller {
 }
 
 function verdict(caller: Caller, method: string, namespace?: string): Denial | "ok" {
-  const decision = authorize(caller, method, namespace, table);
+  const decision = authorize(caller, method, namespace, TABLE);
   return decision.ok ? "ok" : decision.reason;
 }
 
 describe("authorize", () => {
   it("denies what the table doesn't name, to everybody", () => {
-    for (const caller of [anonymous, node, user("admin", "*")]) {
+    for (const caller of [ANONYMOUS, node, user("admin", "*")]) {
       for (const method of ["/s/Unknown", "", "constructor", "__proto__", "toString", "/S/GET"]) {
         assert.equal(verdict(caller, method, "shop"), "UNKNOWN_METHOD");
       }
@@ -42,9 +42,9 @@ describe("authorize", () => {
   });
 
   it("asks the anonymous for credentials", () => {
-    assert.equal(verdict(anonymous, "/s/Join"), "ok");
+    assert.equal(verdict(ANONYMOUS, "/s/Join"), "ok");
     for (const method of ["/s/Connect", "/s/Get", "/s/Drain"]) {
-      assert.equal(verdict(anonymous, method, "shop"), "UNAUTHENTICATED");
+      assert.equal(verdict(ANONYMOUS, method, "shop"), "UNAUTHENTICATED");
     }
   });
 
@@ -64,7 +64,7 @@ describe("authorize", () => {
       admin: ["/s/Get", "/s/Apply", "/s/Drain", "/s/Resolve"],
     };
     for (const role of ROLES) {
-      const can = Object.keys(table).filter((method) => table[method]?.who === "user");
+      const can = Object.keys(TABLE).filter((method) => TABLE[method]?.who === "user");
       assert.deepEqual(
         can.filter((method) => verdict(user(role, "*"), method, "shop") === "ok"),
         allowed[role],

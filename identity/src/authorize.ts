@@ -4,7 +4,10 @@ export const ROLES = ["destination-reader", "viewer", "editor", "admin"] as cons
 export type Role = (typeof ROLES)[number];
 
 /** A role in some namespaces, or in all and in what belongs to none. */
-export type Grant = { readonly role: Role; readonly namespaces: "*" | readonly string[] };
+export interface Grant {
+  readonly role: Role;
+  readonly namespaces: "*" | readonly string[];
+}
 
 /** An authenticated caller. */
 export type Caller =
@@ -38,7 +41,7 @@ export type Denial =
   | "MISSING_ROLE"
   | "WRONG_NAMESPACE";
 
-/** Each role with all it includes. */
+/** Each role with all roles that it includes. */
 const INCLUDES: Readonly<Record<Role, readonly Role[]>> = {
   "destination-reader": ["destination-reader"],
   viewer: ["viewer", "destination-reader"],
@@ -49,8 +52,8 @@ const INCLUDES: Readonly<Record<Role, readonly Role[]>> = {
 const ALLOWED: Decision = { ok: true };
 
 /**
- * May this caller use this method on this namespace? What the table doesn't name is denied. `namespace` is `undefined`
- * for requests that reach over all namespaces; those need a grant for `*`.
+ * Decides whether this caller may use this method on this namespace. Methods that the table doesn't name are denied.
+ * `namespace` is `undefined` for requests that reach over all namespaces; those need a grant for `*`.
  */
 export function authorize(
   caller: Caller,

@@ -34,15 +34,15 @@ export const CLIENT_LIFETIME_MS = DAY_MS;
 /** The coordinator renews its own certificate; operators' clients hold the authority's certificate, not this one. */
 export const SERVER_LIFETIME_MS = 30 * DAY_MS;
 
-export type CaOptions = {
+export interface CaOptions {
   /** Milliseconds since the epoch. */
   readonly nowMs: () => number;
   /** `count` bytes of a cryptographic generator; used for serial numbers. */
   readonly randomBytes: (count: number) => Uint8Array;
-};
+}
 
 /** A certificate as it is stored and sent. */
-export type IssuedCertificate = {
+export interface IssuedCertificate {
   /** The certificate, followed by the authority's own: servers must send the root for `probeServer` to see it. */
   readonly chainPem: string;
   /** 32 lower-case hex digits. */
@@ -51,9 +51,12 @@ export type IssuedCertificate = {
   readonly notAfterMs: number;
   /** Pin of the certified key: recorded so that a retried join is known by its key. */
   readonly pin: string;
-};
+}
 
-export type ServerNames = { readonly dnsNames: readonly string[]; readonly ipAddresses: readonly string[] };
+export interface ServerNames {
+  readonly dnsNames: readonly string[];
+  readonly ipAddresses: readonly string[];
+}
 
 /** A cluster's certificate authority: P-256, self-signed, path length 0. Holds the signing key in memory. */
 export class CertificateAuthority {

@@ -4,13 +4,13 @@ import { ChannelCredentials, credentials, Metadata } from "@grpc/grpc-js";
 import { IdentityError } from "./error.ts";
 import { readCertificate, splitCertificates } from "./pem.ts";
 
-export type ClientMaterial = {
+export interface ClientMaterial {
   /** The authorities whose servers are trusted; nothing else is, not even the system's. */
   readonly caPem: string;
   /** A client's certificate and key, both or neither. */
   readonly certPem?: string;
   readonly keyPem?: string;
-};
+}
 
 /**
  * Credentials for a channel to the coordinator: TLS 1.3, the host name checked. A channel keeps the certificate it was made

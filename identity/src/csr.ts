@@ -2,12 +2,12 @@ import { generateKeyPair, sign } from "node:crypto";
 import { promisify } from "node:util";
 
 /** A fresh P-256 key with a signing request made by it. */
-export type KeyAndCsr = {
+export interface KeyAndCsr {
   /** PKCS #8 PEM. Keep it off the wire and out of logs. */
   readonly keyPem: string;
   /** PKCS #10 PEM. Its subject is a placeholder, because the authority takes only the public key. */
   readonly csrPem: string;
-};
+}
 
 /** DER tags (X.690) of what a request is made of. */
 const TAG = {

@@ -1,4 +1,4 @@
-/** Every way this package fails. Codes are stable: callers switch on them and documentation names them. */
+/** The codes of all errors of this package. They are stable: callers switch on them and documentation names them. */
 export const IDENTITY_ERROR_CODES = {
   /** A caller passed a value of the wrong form; a defect or bad configuration, not an attack. */
   INVALID_ARGUMENT: { retryable: false },

@@ -12,7 +12,7 @@ export const DEFAULT_JOIN_TTL_MS = 15 * MINUTE_MS;
 export const MAX_JOIN_USES = 100;
 
 /** The coordinator's record of a join token. It holds the secret's hash only. */
-export type JoinTokenRecord = {
+export interface JoinTokenRecord {
   /** 12 hex digits; the key to find the record by. */
   readonly id: string;
   readonly secretHash: string;
@@ -22,18 +22,27 @@ export type JoinTokenRecord = {
   readonly nodeName?: NodeId;
   /** Labels that the node gets and can't take off itself. */
   readonly labels: Readonly<Record<string, string>>;
+  /** Taints that the node gets. Absent in records of older coordinators. */
+  readonly taints?: readonly JoinTaint[];
   readonly uses: readonly JoinUse[];
-};
+}
+
+/** A taint that a node gets when it joins. */
+export interface JoinTaint {
+  readonly key: string;
+  readonly value: string;
+  readonly effect: string;
+}
 
 /** One join: which key joined under which name. */
-export type JoinUse = {
+export interface JoinUse {
   /** `spkiPin` of the certified key. */
   readonly keyPin: string;
   readonly nodeName: NodeId;
   readonly atMs: number;
-};
+}
 
-export type MintJoinToken = {
+export interface MintJoinToken {
   /** Pin of the authority that signs the server's certificate. */
   readonly pin: string;
   readonly nowMs: number;
@@ -42,9 +51,14 @@ export type MintJoinToken = {
   readonly maxUses?: number;
   readonly nodeName?: NodeId;
   readonly labels?: Readonly<Record<string, string>>;
-};
+  readonly taints?: readonly JoinTaint[];
+}
 
-export type JoinToken = { readonly pin: string; readonly id: string; readonly secret: string };
+export interface JoinToken {
+  readonly pin: string;
+  readonly id: string;
+  readonly secret: string;
+}
 
 /** Makes a token, 105 characters, and the record to store. INVALID_ARGUMENT when pin, life or uses are out of bounds. */
 export function mintJoinToken(mint: MintJoinToken): {
@@ -71,6 +85,7 @@ export function mintJoinToken(mint: MintJoinToken): {
     expiresAtMs: mint.nowMs + ttlMs,
     maxUses,
     labels: { ...mint.labels },
+    ...(mint.taints !== undefined && mint.taints.length > 0 && { taints: mint.taints }),
     uses: [],
     ...(nodeName !== undefined && { nodeName }),
   };
@@ -89,12 +104,12 @@ export function parseJoinToken(text: string): JoinToken {
   return { pin, id, secret };
 }
 
-export type JoinAttempt = {
+export interface JoinAttempt {
   readonly secret: string;
   readonly nodeName: NodeId;
   /** `spkiPin` of the key in the signing request, whose signature was checked. */
   readonly keyPin: string;
-};
+}
 
 /**
  * `first`: issue a certificate and store `recordUse`'s record in the same transaction as the node.

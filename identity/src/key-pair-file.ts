@@ -5,7 +5,10 @@ import { findPrivateKey, readCertificate, spkiPin, splitCertificates } from "./p
 import { readPrivateFile, writePrivateFile } from "./private-file.ts";
 
 /** A certificate with its chain, and the key that belongs to it. */
-export type KeyPair = { readonly chainPem: string; readonly keyPem: string };
+export interface KeyPair {
+  readonly chainPem: string;
+  readonly keyPem: string;
+}
 
 /** A pair that was checked, with what its certificate says. */
 export type CheckedKeyPair = KeyPair & {
@@ -14,7 +17,7 @@ export type CheckedKeyPair = KeyPair & {
   readonly notAfterMs: number;
   /** Pin of the key. */
   readonly pin: string;
-  /** For a node's or a client's certificate. */
+  /** Set for a node's or a client's certificate. */
   readonly identity: PeerIdentity | undefined;
 };
 

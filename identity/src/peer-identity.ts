@@ -8,7 +8,7 @@ export type PeerIdentity = NodeIdentity | ClientIdentity;
 export type NodeIdentity = IdentityFields & { readonly kind: "node"; readonly nodeId: NodeId };
 export type ClientIdentity = IdentityFields & { readonly kind: "client"; readonly name: ClientName };
 
-type IdentityFields = {
+interface IdentityFields {
   readonly cluster: ClusterName;
   /** Lower-case hex without leading zeros, as `IssuedCertificate.serial`. */
   readonly serial: string;
@@ -16,7 +16,7 @@ type IdentityFields = {
   readonly notBeforeMs: number;
   /** Milliseconds since the epoch. TLS checks it once, when the connection opens. */
   readonly notAfterMs: number;
-};
+}
 
 const IDENTITY_URI = /^URI:spiffe:\/\/([^/,"\s]+)\/(node|client)\/([^/,"\s]+)$/;
 

@@ -4,16 +4,16 @@ import { connect, type TLSSocket } from "node:tls";
 import { IdentityError } from "./error.ts";
 import { spkiPin } from "./pem.ts";
 
-/** Longer chains are not ours; the walk must end even when issuers point in circles. */
+/** The limit of a chain's length. The walk must end even when issuers form a cycle. */
 const MAX_CHAIN = 8;
 const DEFAULT_TIMEOUT_MS = 10_000;
 
-export type ProbeResult = {
+export interface ProbeResult {
   /** The pinned root, to be trusted for the next connection, where the host name is checked and the secret may be sent. */
   readonly rootPem: string;
   /** The pin that matched. */
   readonly pin: string;
-};
+}
 
 /**
  * Fetches a server's root certificate and compares it with pins. The connection is not verified, and carries only the handshake.

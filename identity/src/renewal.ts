@@ -1,11 +1,17 @@
 /** The part of its life after which a certificate is renewed, unless the caller says otherwise: what ACME clients do. */
 const RENEW_AT = 2 / 3;
-/** Nodes renew early: of 30 days, 20 are left to get through an outage of the coordinator. */
+/**
+ * The share of its lifetime after which a node's certificate is renewed: of 30 days, 20 are left to survive an outage of the
+ * coordinator.
+ */
 export const NODE_RENEW_AT = 1 / 3;
 /** Certificates of a fleet that joined at one time must not all be renewed at one time. */
 const JITTER = 0.1;
 
-export type Validity = { readonly notBeforeMs: number; readonly notAfterMs: number };
+export interface Validity {
+  readonly notBeforeMs: number;
+  readonly notAfterMs: number;
+}
 
 /**
  * Returns the time of renewal: at the part `at` of the life, up to a tenth of it earlier or later. `random` is one draw from [0,

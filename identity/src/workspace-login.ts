@@ -3,7 +3,7 @@ import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 /** The path on a workspace's host at which a login code becomes a cookie. */
 export const LOGIN_PATH = "/.forage/login";
 
-/** Enough for a browser to start and for two clocks that differ a little. */
+/** The lifetime of a login link: enough for a browser to start and for two clocks that differ a little. */
 export const LOGIN_VALIDITY_MS = 120_000;
 /** A code that ends later was not made by us, or by a clock that is far ahead. */
 const MAX_VALIDITY_MS = 600_000;

@@ -4,7 +4,10 @@ import { createKeyAndCsr } from "../src/csr.ts";
 import { nodeId } from "../src/node-id.ts";
 import type { TlsMaterial } from "../src/tls-server/material.ts";
 
-export type Pair = { readonly certPem: string; readonly keyPem: string };
+export interface Pair {
+  readonly certPem: string;
+  readonly keyPem: string;
+}
 
 /** An authority with the system's clock and generator, or with a clock that is `aheadMs` wrong. */
 export async function anAuthority(cluster = "home", aheadMs = 0): Promise<CertificateAuthority> {

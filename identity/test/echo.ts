@@ -18,14 +18,17 @@ function method(name: string, stream: boolean) {
 /** `Who` answers with the caller's peer as JSON and its bearer token; `Talk` echoes each message. */
 const service = { Who: method("Who", false), Talk: method("Talk", true) };
 
-export type Answer = {
+export interface Answer {
   readonly peer: Peer;
   readonly interceptorPeer: Peer;
   readonly authorization: string;
   readonly certificateShown: boolean;
-};
+}
 
-export type Talks = { started: number; ended: number };
+export interface Talks {
+  started: number;
+  ended: number;
+}
 
 /** A server whose handlers and interceptor both say who called. */
 export function anEchoServer(tls: () => TlsServer, talks: Talks = { started: 0, ended: 0 }): grpc.Server {

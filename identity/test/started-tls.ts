@@ -5,7 +5,7 @@ import { TlsServer, type TlsServerEvent, type TlsServerOptions } from "../src/tl
 import { aServer, type Pair } from "./cluster.ts";
 import { anEchoServer, EchoClient, type Talks } from "./echo.ts";
 
-/** To be run last to first at the end of a test. */
+/** Clean-up functions that run last to first at the end of a test. */
 export type Cleanups = (() => void | Promise<void>)[];
 
 /** A TLS server on a loopback port whose handlers echo, with clients for it. */

@@ -22,6 +22,17 @@ interface Offender {
 export class Offenders {
   /** Ordered by the last offence, oldest first. */
   readonly #byAddress = new Map<string, Offender>();
+  readonly #intervalMs: number;
+
+  /** `intervalMs`: between two connections of a paced address. */
+  constructor(intervalMs = START_INTERVAL_MS) {
+    this.#intervalMs = intervalMs;
+  }
+
+  /** The delay before `tryStart` is called again for connections that it held back. */
+  get retryMs(): number {
+    return this.#intervalMs;
+  }
 
   get size(): number {
     return this.#byAddress.size;
@@ -29,7 +40,7 @@ export class Offenders {
 
   offend(remoteAddress: string, nowMs: number): void {
     const address = addressGroup(remoteAddress);
-    const nextStartMs = this.#byAddress.get(address)?.nextStartMs ?? nowMs + START_INTERVAL_MS;
+    const nextStartMs = this.#byAddress.get(address)?.nextStartMs ?? nowMs + this.#intervalMs;
     this.#byAddress.delete(address);
     this.#byAddress.set(address, { lastMs: nowMs, nextStartMs });
     for (const [oldest, { lastMs }] of this.#byAddress) {
@@ -48,10 +59,7 @@ export class Offenders {
     const offender = this.#byAddress.get(addressGroup(remoteAddress));
     if (offender === undefined || offender.lastMs + PACED_MS <= nowMs) return true;
     if (nowMs < offender.nextStartMs) return false;
-    offender.nextStartMs = nowMs + START_INTERVAL_MS;
+    offender.nextStartMs = nowMs + this.#intervalMs;
     return true;
   }
 }
-
-/** Returns the delay before `tryStart` is called again for connections that it held back. */
-export const RETRY_START_MS = START_INTERVAL_MS;

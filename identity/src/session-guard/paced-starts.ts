@@ -1,14 +1,14 @@
 import type { Socket } from "node:net";
-import { type Offenders, RETRY_START_MS } from "./offenders.ts";
+import type { Offenders } from "./offenders.ts";
 
-export type PacedStartsOptions = {
+export interface PacedStartsOptions {
   readonly offenders: Offenders;
   readonly monotonicMs: () => number;
   /** Calls back once after a time; returns how to cancel. */
   readonly schedule: (delayMs: number, run: () => void) => () => void;
   /** Takes a connection that may start. */
   readonly start: (socket: Socket) => void;
-};
+}
 
 /**
  * Starts accepted connections, those of paced addresses one by one. The listener's own limit of connections bounds how many wait,
@@ -50,7 +50,7 @@ export class PacedStarts {
   }
 
   #retryLater(): void {
-    this.#cancel ??= this.#options.schedule(RETRY_START_MS, () => {
+    this.#cancel ??= this.#options.schedule(this.#options.offenders.retryMs, () => {
       this.#cancel = undefined;
       for (const socket of this.#waiting) this.#tryStart(socket);
       if (this.#waiting.size > 0) this.#retryLater();

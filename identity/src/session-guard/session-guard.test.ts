@@ -1,19 +1,20 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { connect as connectHttp2 } from "node:http2";
 import { type AddressInfo, connect as connectTcp, createServer, type Socket } from "node:net";
 import { describe, it, type TestContext } from "node:test";
-import { Server, ServerCredentials } from "@grpc/grpc-js";
+import { Server, ServerCredentials, type ServerDuplexStream } from "@grpc/grpc-js";
 import { Offenders, SessionGuard, type SessionGuardOptions } from "./session-guard.ts";
 
 const ENHANCE_YOUR_CALM = 11;
-const path = "/test.Guarded/Call";
+const PATH = "/test.Guarded/Call";
 
 describe("SessionGuard", { timeout: 60_000 }, () => {
   it("cuts a connection that resets its streams at once, and no further stream reaches a handler", async (t) => {
     const { connect, calls, offences, guard } = await served(t);
     const peer = await connect();
     // All in one write, so that most of them wait in one packet when the connection is cut.
-    peer.send(Array.from({ length: 2_000 }, (_, i) => [headers(1 + 2 * i, path), reset(1 + 2 * i)]));
+    peer.send(Array.from({ length: 2_000 }, (_, i) => [headers(1 + 2 * i, PATH), reset(1 + 2 * i)]));
     assert.equal(await peer.goAway, ENHANCE_YOUR_CALM);
     await peer.closed;
     assert.ok(calls.length <= 256 + 32, `${calls.length} calls reached the handler`);
@@ -33,7 +34,7 @@ describe("SessionGuard", { timeout: 60_000 }, () => {
     const { connect, calls, offenders } = await served(t);
     offenders.offend("127.0.0.1", 0);
     const peer = await connect();
-    peer.send(Array.from({ length: 2_000 }, (_, i) => [headers(1 + 2 * i, path), reset(1 + 2 * i)]));
+    peer.send(Array.from({ length: 2_000 }, (_, i) => [headers(1 + 2 * i, PATH), reset(1 + 2 * i)]));
     assert.equal(await peer.goAway, ENHANCE_YOUR_CALM);
     assert.ok(calls.length <= 32 + 32, `${calls.length} calls reached the handler`);
   });
@@ -44,7 +45,7 @@ describe("SessionGuard", { timeout: 60_000 }, () => {
     const peer = await connect();
     for (let round = 0; round < 10; round++) {
       const ids = Array.from({ length: 100 }, (_, i) => 1 + 2 * (100 * round + i));
-      peer.send(ids.map((id) => [headers(id, path)]));
+      peer.send(ids.map((id) => [headers(id, PATH)]));
       await until(() => calls.length === 100 * (round + 1));
       nowMs += 250;
       const before = closedOf(calls);
@@ -57,7 +58,7 @@ describe("SessionGuard", { timeout: 60_000 }, () => {
   it("cuts a connection that opens too many streams before it is proven", async (t) => {
     const { connect, offences } = await served(t, { maxUnprovenStreams: 5 });
     const peer = await connect();
-    peer.send(Array.from({ length: 6 }, (_, i) => [headers(1 + 2 * i, path)]));
+    peer.send(Array.from({ length: 6 }, (_, i) => [headers(1 + 2 * i, PATH)]));
     assert.equal(await peer.goAway, ENHANCE_YOUR_CALM);
     assert.deepEqual(offences, ["UNPROVEN"]);
   });
@@ -65,10 +66,10 @@ describe("SessionGuard", { timeout: 60_000 }, () => {
   it("cuts open unproven connections earlier once their address has offended", async (t) => {
     const { connect, calls, offenders, offences } = await served(t, { maxUnprovenStreams: 64 });
     const peer = await connect();
-    peer.send(Array.from({ length: 8 }, (_, i) => [headers(1 + 2 * i, path)]));
+    peer.send(Array.from({ length: 8 }, (_, i) => [headers(1 + 2 * i, PATH)]));
     await until(() => calls.length === 8);
     offenders.offend("127.0.0.1", 0);
-    peer.send([[headers(17, path)]]);
+    peer.send([[headers(17, PATH)]]);
     assert.equal(await peer.goAway, ENHANCE_YOUR_CALM);
     assert.equal(calls.length, 8);
     assert.deepEqual(offences, ["UNPROVEN"]);
@@ -77,10 +78,10 @@ describe("SessionGuard", { timeout: 60_000 }, () => {
   it("has no limit of streams for a proven connection", async (t) => {
     const { connect, calls, guard, offences } = await served(t, { maxUnprovenStreams: 5 });
     const peer = await connect();
-    peer.send([[headers(1, path)]]);
+    peer.send([[headers(1, PATH)]]);
     await until(() => calls.length === 1);
     guard.prove({ getPeer: () => peer.name() });
-    peer.send(Array.from({ length: 20 }, (_, i) => [headers(3 + 2 * i, path)]));
+    peer.send(Array.from({ length: 20 }, (_, i) => [headers(3 + 2 * i, PATH)]));
     await until(() => calls.length === 21);
     assert.deepEqual(offences, []);
   });
@@ -88,11 +89,11 @@ describe("SessionGuard", { timeout: 60_000 }, () => {
   it("lets a proven connection reset more streams, and cuts it beyond that", async (t) => {
     const { connect, calls, guard, offences } = await served(t, { maxUnprovenStreams: 5 });
     const peer = await connect();
-    peer.send([[headers(1, path)]]);
+    peer.send([[headers(1, PATH)]]);
     await until(() => calls.length === 1);
     guard.prove({ getPeer: () => peer.name() });
     const resets = (from: number, count: number) =>
-      Array.from({ length: count }, (_, i) => [headers(from + 2 * i, path), reset(from + 2 * i)]);
+      Array.from({ length: count }, (_, i) => [headers(from + 2 * i, PATH), reset(from + 2 * i)]);
     peer.send(resets(3, 600));
     await until(() => calls.length === 601);
     assert.deepEqual(offences, []);
@@ -100,10 +101,97 @@ describe("SessionGuard", { timeout: 60_000 }, () => {
     assert.equal(await peer.goAway, ENHANCE_YOUR_CALM);
     assert.deepEqual(offences, ["RESETS"]);
   });
+
+  it("cuts a connection that floods it with PING frames", async (t) => {
+    const { connect, offences } = await served(t);
+    const peer = await connect();
+    // Fewer at once than the 1,000 unsent answers at which nghttp2 ends a connection by itself.
+    peer.send(Array.from({ length: 400 }, () => [ping()]));
+    assert.equal(await peer.goAway, ENHANCE_YOUR_CALM);
+    assert.deepEqual(offences, ["PINGS"]);
+  });
+
+  it("cuts a connection that floods it with SETTINGS frames", async (t) => {
+    const { connect, offences } = await served(t);
+    const peer = await connect();
+    peer.send(Array.from({ length: 100 }, () => [frame(4, 0, 0, Buffer.alloc(0))]));
+    assert.equal(await peer.goAway, ENHANCE_YOUR_CALM);
+    assert.deepEqual(offences, ["SETTINGS"]);
+  });
+
+  it("cuts a connection that floods it with WINDOW_UPDATE frames", async (t) => {
+    const { connect, guard, offences } = await served(t);
+    const peer = await connect();
+    const flood = Array.from({ length: 4_000 }, () => frame(8, 0, 0, Buffer.from([0, 0, 0, 1])));
+    await until(() => {
+      if (guard.size > 0) peer.send([flood]);
+      guard.checkOverhead();
+      return offences.length > 0;
+    });
+    assert.equal(await peer.goAway, ENHANCE_YOUR_CALM);
+    assert.deepEqual(offences, ["OVERHEAD"]);
+  });
+
+  it("checks connections of an address that was cut before apart from the others", async (t) => {
+    const { connect, guard, offences, offenders } = await served(t);
+    const first = await connect();
+    offenders.offend("127.0.0.1", 0);
+    const paced = await connect();
+    await until(() => guard.size === 2);
+    const flood = Array.from({ length: 40_000 }, () => frame(8, 0, 0, Buffer.from([0, 0, 0, 1])));
+    first.send([flood]);
+    paced.send([flood]);
+    await until(() => {
+      guard.checkPacedOverhead();
+      return offences.length > 0;
+    });
+    assert.equal(await paced.goAway, ENHANCE_YOUR_CALM);
+    await until(() => guard.size === 1);
+    guard.checkPacedOverhead();
+    assert.equal(offences.length, 1);
+  });
+
+  it("keeps a connection that uploads far more than the overhead that it may have", async (t) => {
+    const { guard, offences, origin, received } = await served(t);
+    const client = connectHttp2(origin);
+    t.after(() => client.destroy());
+    const stream = client.request({ ":method": "POST", ":path": PATH, "content-type": "application/grpc" });
+    stream.on("error", () => {});
+    const messages = 16;
+    const message = Buffer.alloc(5 + 1024 * 1024);
+    message.writeUInt32BE(message.length - 5, 1);
+    for (let i = 0; i < messages; i++) stream.write(message);
+    await until(() => {
+      guard.checkOverhead();
+      return received.bytes === messages * (message.length - 5);
+    });
+    assert.deepEqual(offences, []);
+  });
+
+  it("keeps a connection that sends a PING and a WINDOW_UPDATE for each answer", async (t) => {
+    const { guard, offences, origin, calls } = await served(t);
+    const client = connectHttp2(origin);
+    t.after(() => client.destroy());
+    const stream = client.request({ ":method": "POST", ":path": PATH, "content-type": "application/grpc" });
+    stream.on("error", () => {});
+    await until(() => calls.length === 1);
+    let answers = 0;
+    stream.on("data", () => {
+      answers += 1;
+      client.ping(() => {});
+    });
+    for (let i = 1; i <= 300; i++) {
+      calls[0]?.write(Buffer.alloc(20));
+      await until(() => answers >= i);
+      guard.checkOverhead();
+    }
+    assert.deepEqual(offences, []);
+  });
 });
 
 interface Call {
   cancelled: boolean;
+  readonly write: (message: Buffer) => void;
 }
 
 function closedOf(calls: readonly Call[]): number {
@@ -113,9 +201,10 @@ function closedOf(calls: readonly Call[]): number {
 async function served(t: TestContext, options: Partial<SessionGuardOptions> = {}) {
   const server = new Server({ "grpc.max_concurrent_streams": 10_000 });
   const calls: Call[] = [];
+  const received = { bytes: 0 };
   const raw = (bytes: Buffer): Buffer => bytes;
   const method = {
-    path,
+    path: PATH,
     requestStream: true,
     responseStream: true,
     requestSerialize: raw,
@@ -126,10 +215,13 @@ async function served(t: TestContext, options: Partial<SessionGuardOptions> = {}
   server.addService(
     { method },
     {
-      method: (call: { on(event: string, run: () => void): void }) => {
-        const entry = { cancelled: false };
+      method: (call: ServerDuplexStream<Buffer, Buffer>) => {
+        const entry = { cancelled: false, write: (message: Buffer) => void call.write(message) };
         calls.push(entry);
         call.on("error", () => {});
+        call.on("data", (message: Buffer) => {
+          received.bytes += message.length;
+        });
         call.on("cancelled", () => {
           entry.cancelled = true;
         });
@@ -160,7 +252,8 @@ async function served(t: TestContext, options: Partial<SessionGuardOptions> = {}
     await once(socket, "connect");
     return new RawPeer(socket);
   };
-  return { connect, calls, guard, offences, offenders };
+  const origin = `http://127.0.0.1:${(net.address() as AddressInfo).port}`;
+  return { connect, calls, received, guard, offences, offenders, origin };
 }
 
 /** A client that writes frames as it likes. */
@@ -188,7 +281,7 @@ class RawPeer {
     this.send([[Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), frame(4, 0, 0, Buffer.alloc(0))]]);
   }
 
-  /** As the server names it. */
+  /** Returns the offence's name as the server reports it. */
   name(): string {
     return `${this.#socket.localAddress}:${this.#socket.localPort}`;
   }
@@ -211,6 +304,10 @@ function headers(id: number, to: string): Buffer {
     Buffer.concat([Buffer.from([0]), literal(name), literal(value)]),
   );
   return frame(1, 4, id, Buffer.concat(block));
+}
+
+function ping(): Buffer {
+  return frame(6, 0, 0, Buffer.alloc(8));
 }
 
 function reset(id: number): Buffer {

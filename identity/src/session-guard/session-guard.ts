@@ -2,40 +2,41 @@ import { constants, type ServerHttp2Session, type ServerHttp2Stream } from "node
 import type { Server as GrpcServer } from "@grpc/grpc-js";
 import { checkStreams, onSession, sessionSourceOf } from "./grpc-sessions.ts";
 import type { Offenders } from "./offenders.ts";
-import {
-  PACED_RESET_BURST,
-  PROVEN_RESET_BURST,
-  QUICK_RESET_MS,
-  RESET_BURST,
-  ResetBudget,
-} from "./reset-budget.ts";
+import { RateBudget } from "./rate-budget.ts";
+import { PACED_RESETS, PROVEN_RESETS, QUICK_RESET_MS, RESETS, SessionLimits } from "./session-limits.ts";
 
-export { Offenders, RETRY_START_MS } from "./offenders.ts";
+export { Offenders } from "./offenders.ts";
 export { PacedStarts } from "./paced-starts.ts";
 
-/** `RESETS`: too many streams opened and reset at once. `UNPROVEN`: too many streams without accepted credentials. */
-export type Offence = "RESETS" | "UNPROVEN";
+/**
+ * `RESETS`: too many streams opened and reset at once. `UNPROVEN`: too many streams without accepted credentials. `PINGS`,
+ * `SETTINGS`: too many such frames. `OVERHEAD`: too many bytes that carry no data, for example of WINDOW_UPDATE or PRIORITY frames.
+ */
+export type Offence = "RESETS" | "UNPROVEN" | "PINGS" | "SETTINGS" | "OVERHEAD";
 
-export type SessionGuardOptions = {
+export interface SessionGuardOptions {
   readonly offenders: Offenders;
   readonly monotonicMs: () => number;
   /** Streams that a connection may open before `prove` is called for it. Default: no limit. */
   readonly maxUnprovenStreams?: number;
-  /** For logs and metrics; must not throw. */
+  /** Called for each offence, for logs and metrics. Must not throw. */
   readonly onOffence?: (remoteAddress: string, offence: Offence) => void;
-};
+}
 
-type Guarded = {
+interface Guarded {
   readonly session: ServerHttp2Session;
   readonly address: string;
-  resets: ResetBudget;
+  /** The connection, which also counts its bytes. */
+  readonly socket: ServerHttp2Session["socket"];
+  readonly limits: SessionLimits;
+  resets: RateBudget;
   /** Streams that are open and younger than `QUICK_RESET_MS`, and some others, each with the time of its start. */
   readonly recent: Map<ServerHttp2Stream, number>;
   /** The size of `recent` at which it is swept. */
   sweepAt: number;
   isProven: boolean;
   opened: number;
-};
+}
 
 /** A client with credentials needs one stream to show them. Many connections of one attacker then cost less than the first. */
 const PACED_UNPROVEN_STREAMS = 8;
@@ -51,6 +52,8 @@ export class SessionGuard {
   readonly #options: SessionGuardOptions;
   readonly #sessions = new WeakMap<object, Guarded>();
   readonly #byPeer = new Map<string, Guarded>();
+  /** Open connections that started while their address was paced. */
+  readonly #paced = new Set<Guarded>();
 
   /** Call after `server.createConnectionInjector`. */
   constructor(server: GrpcServer, options: SessionGuardOptions) {
@@ -70,18 +73,38 @@ export class SessionGuard {
     const guarded = this.#byPeer.get(call.getPeer());
     if (guarded === undefined || guarded.isProven) return;
     guarded.isProven = true;
-    guarded.resets = new ResetBudget(PROVEN_RESET_BURST, this.#options.monotonicMs());
+    guarded.resets = new RateBudget(PROVEN_RESETS, this.#options.monotonicMs());
+  }
+
+  /** Cuts connections that sent too many bytes without data since the last call. Call about twice a second. */
+  checkOverhead(): void {
+    this.#check(this.#byPeer.values());
+  }
+
+  /** The same for connections of addresses that were cut before. They are few, so that it may be called far more often. */
+  checkPacedOverhead(): void {
+    if (this.#paced.size > 0) this.#check(this.#paced);
+  }
+
+  #check(all: Iterable<Guarded>): void {
+    const nowMs = this.#options.monotonicMs();
+    for (const guarded of all)
+      if (!guarded.session.destroyed && !guarded.limits.overhead(nowMs, guarded.socket))
+        this.#cut(guarded, "OVERHEAD");
   }
 
   #enter(session: ServerHttp2Session): void {
-    const { remoteAddress = "", remotePort } = session.socket;
+    const { socket } = session;
+    const { remoteAddress = "", remotePort } = socket;
     const { offenders, monotonicMs } = this.#options;
     const nowMs = monotonicMs();
-    const burst = offenders.isPaced(remoteAddress, nowMs) ? PACED_RESET_BURST : RESET_BURST;
+    const isPaced = offenders.isPaced(remoteAddress, nowMs);
     const guarded = {
       session,
+      socket,
       address: remoteAddress,
-      resets: new ResetBudget(burst, nowMs),
+      limits: new SessionLimits(nowMs),
+      resets: new RateBudget(isPaced ? PACED_RESETS : RESETS, nowMs),
       recent: new Map<ServerHttp2Stream, number>(),
       sweepAt: MIN_SWEEP,
       isProven: this.#options.maxUnprovenStreams === undefined,
@@ -90,8 +113,22 @@ export class SessionGuard {
     const peer = `${remoteAddress}:${remotePort}`;
     this.#sessions.set(session, guarded);
     this.#byPeer.set(peer, guarded);
+    if (isPaced) this.#paced.add(guarded);
     session.once("close", () => {
+      this.#paced.delete(guarded);
       if (this.#byPeer.get(peer) === guarded) this.#byPeer.delete(peer);
+    });
+    this.#countFrames(guarded);
+  }
+
+  #countFrames(guarded: Guarded): void {
+    const { session, socket, limits } = guarded;
+    const { monotonicMs } = this.#options;
+    session.on("ping", () => {
+      if (!session.destroyed && !limits.ping(monotonicMs(), socket)) this.#cut(guarded, "PINGS");
+    });
+    session.on("remoteSettings", () => {
+      if (!session.destroyed && !limits.settings(monotonicMs())) this.#cut(guarded, "SETTINGS");
     });
   }
 
@@ -112,6 +149,7 @@ export class SessionGuard {
       return false;
     }
     guarded.recent.set(stream, monotonicMs());
+    countData(stream, guarded.limits);
     stream.once("close", () => this.#count(guarded, stream));
     return true;
   }
@@ -152,4 +190,14 @@ export class SessionGuard {
     session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM);
     session.destroy();
   }
+}
+
+/** A listener for data would make the stream flow before grpc-js reads it. */
+function countData(stream: ServerHttp2Stream, limits: SessionLimits): void {
+  limits.streamOpened();
+  const push = stream.push;
+  stream.push = (chunk: unknown, encoding?: BufferEncoding): boolean => {
+    if (chunk instanceof Uint8Array) limits.dataReceived(chunk.length);
+    return push.call(stream, chunk, encoding);
+  };
 }

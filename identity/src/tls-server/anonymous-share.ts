@@ -1,8 +1,8 @@
 /** Limits of `AnonymousShare`; see `DEFAULT_TLS_LIMITS` for the reasons of the numbers. */
-export type AnonymousLimits = {
+export interface AnonymousLimits {
   readonly maxAnonymous: number;
   readonly maxAnonymousPerAddress: number;
-};
+}
 
 /**
  * Decides which connections without credentials may stay. A newcomer is always let in, and replaces the oldest one of its own

@@ -1,14 +1,17 @@
 import { addressGroup } from "../address-group.ts";
 
 /** Limits of `HandshakeGate`; see `DEFAULT_TLS_LIMITS` for the reasons of the numbers. */
-export type HandshakeLimits = {
+export interface HandshakeLimits {
   readonly maxHandshakes: number;
   readonly maxHandshakesPerAddress: number;
   readonly maxWaiting: number;
   readonly maxWaitingPerAddress: number;
-};
+}
 
-type Waiting<T> = { readonly item: T; readonly address: string };
+interface Waiting<T> {
+  readonly item: T;
+  readonly address: string;
+}
 
 /**
  * Decides which accepted connections may start their TLS handshake. Pure bookkeeping: the caller starts, times and ends them.
@@ -68,7 +71,7 @@ export class HandshakeGate<T> {
     return started;
   }
 
-  /** Gives the place back, or leaves the queue. Harmless when done twice. */
+  /** Returns the item's place, or removes it from the queue. Has no effect the second time. */
   remove(item: T): void {
     const address = this.#running.get(item);
     if (address === undefined) {

@@ -4,13 +4,13 @@ import { IdentityError } from "../error.ts";
 import { readCertificate, splitCertificates } from "../pem.ts";
 
 /** A server's certificates and key. All PEM. */
-export type TlsMaterial = {
+export interface TlsMaterial {
   /** The server's certificate first, then up to and including its root: joining agents check the root's pin. */
   readonly chainPem: string;
   readonly keyPem: string;
   /** The authorities whose client certificates are accepted; two while they are rolled. */
   readonly clientCaPem: string;
-};
+}
 
 /**
  * Checks the material and makes TLS options of it. PAIR_MISMATCH when key and certificate differ, CERTIFICATE_INVALID when

@@ -5,22 +5,24 @@ import { identityOf, type PeerIdentity } from "../peer-identity.ts";
 /** The peer of a call. */
 export type Peer = AuthenticatedPeer | AnonymousPeer;
 
-export type AuthenticatedPeer = {
+export interface AuthenticatedPeer {
   readonly kind: "authenticated";
   readonly identity: PeerIdentity;
   /** `address:port` as seen by the server. */
   readonly remoteAddress: string;
-};
+}
 
-/** No certificate, or one that says nothing. Such a peer may still present a bearer token. */
-export type AnonymousPeer = {
+/** A peer without a certificate, or with one without a usable name. It may still present a bearer token. */
+export interface AnonymousPeer {
   readonly kind: "anonymous";
   readonly remoteAddress: string;
   /** Set when a certificate was presented but refused; tell the peer, it can't know otherwise. */
   readonly certificateProblem?: CertificateProblem;
   /** The identity of an expired certificate that may still be renewed. It proves the right to renew, and no other right. */
   readonly expired?: PeerIdentity;
-};
+  /** The identity of a sound certificate that is denied. It proves who calls, and gives no right. */
+  readonly revoked?: PeerIdentity;
+}
 
 /**
  * `REVOKED`: denied by the caller's list. `NOT_AN_IDENTITY`: verified, but names no node or client of this cluster. `EXPIRED`:
@@ -29,15 +31,18 @@ export type AnonymousPeer = {
 export type CertificateProblem = "REVOKED" | "NOT_AN_IDENTITY" | "EXPIRED" | (string & {});
 
 /** The part of a grpc-js call (handler's or interceptor's) that identifies its connection. */
-export type PeeredCall = {
+export interface PeeredCall {
   getAuthContext(): { readonly sslPeerCertificate?: PeerCertificate | undefined };
   getPeer(): string;
-};
+}
 
 /** The extended key usage of client certificates. */
 const CLIENT_AUTH = "1.3.6.1.5.5.7.3.2";
 
-export type Connection = { readonly socket: TLSSocket; readonly peer: Peer };
+export interface Connection {
+  readonly socket: TLSSocket;
+  readonly peer: Peer;
+}
 
 /**
  * The TLS connections of one server and who is behind them. grpc-js shows handlers the peer's certificate but not the connection;
@@ -85,6 +90,7 @@ export class Peers {
     const certificate = socket.getPeerCertificate();
     const verdict = this.#judge(socket, certificate);
     const expired = isExpiry(verdict) ? this.#expiredIdentity(certificate) : undefined;
+    const revoked = verdict === "REVOKED" ? identityOf(certificate) : undefined;
     const peer: Peer =
       typeof verdict === "object"
         ? { kind: "authenticated", identity: verdict, remoteAddress }
@@ -93,6 +99,7 @@ export class Peers {
             remoteAddress,
             ...(verdict && { certificateProblem: verdict }),
             ...(expired && { expired }),
+            ...(revoked && { revoked }),
           };
     const connection = { socket, peer };
     this.#connections.add(connection);
@@ -116,12 +123,15 @@ export class Peers {
     const remoteAddress = peer?.remoteAddress ?? call.getPeer();
     if (peer === undefined) {
       const certificateProblem = this.#problems.get(remoteAddress);
-      const expired = this.#stillRenewable(this.#anonymous.get(remoteAddress)?.peer);
+      const known = this.#anonymous.get(remoteAddress)?.peer;
+      const expired = this.#stillRenewable(known);
+      const revoked = known?.kind === "anonymous" ? known.revoked : undefined;
       return {
         kind: "anonymous",
         remoteAddress,
         ...(certificateProblem && { certificateProblem }),
         ...(expired && { expired }),
+        ...(revoked && { revoked }),
       };
     }
     const certificateProblem = this.#problemOf(peer.identity);

@@ -1,4 +1,4 @@
-export type TlsLimits = {
+export interface TlsLimits {
   readonly maxConnections: number;
   readonly maxUsers: number;
   readonly maxAnonymous: number;
@@ -12,7 +12,7 @@ export type TlsLimits = {
   readonly placeMs: number;
   readonly handshakeMs: number;
   readonly waitMs: number;
-};
+}
 
 export const DEFAULT_TLS_LIMITS: TlsLimits = {
   /** About 90 KiB each: 1.4 GiB when all are taken. */
@@ -31,9 +31,9 @@ export const DEFAULT_TLS_LIMITS: TlsLimits = {
   maxHandshakes: 32,
   /** Half, so that one address (which may be a whole site behind NAT) never keeps everybody else out. */
   maxHandshakesPerAddress: 16,
-  /** Every connection there may be can wait at once. */
+  /** The limit of waiting handshakes, as high as the limit of connections. */
   maxWaiting: 16_384,
-  /** A site of thousands of hosts behind one address reconnects together; one address never fills the queue. */
+  /** Thousands of hosts behind one address can reconnect together, but one address never fills the queue. */
   maxWaitingPerAddress: 8_192,
   /** A handshake that is slow for the network's sake gives its place back after this; it may still finish. */
   placeMs: 1_000,

@@ -10,7 +10,7 @@ import { type ConnectionInjector, type Server as GrpcServer, ServerCredentials }
 import { addressGroup } from "../address-group.ts";
 import { IdentityError } from "../error.ts";
 import type { PeerIdentity } from "../peer-identity.ts";
-import { type Offence, Offenders, RETRY_START_MS, SessionGuard } from "../session-guard/session-guard.ts";
+import { type Offence, Offenders, SessionGuard } from "../session-guard/session-guard.ts";
 import { AnonymousShare } from "./anonymous-share.ts";
 import { HandshakeGate } from "./handshake-gate.ts";
 import { authoritiesOf, secureContextOptions, type TlsMaterial } from "./material.ts";
@@ -23,8 +23,10 @@ export type { TlsMaterial } from "./material.ts";
 export type { AnonymousPeer, AuthenticatedPeer, CertificateProblem, Peer, PeeredCall } from "./peers.ts";
 export { DEFAULT_TLS_LIMITS, type TlsLimits } from "./tls-limits.ts";
 
-/** The interval of checks for expiry and revocation. A connection outlives its certificate by at most half a second. */
+/** The interval of checks for expiry, revocation and overhead. A connection outlives its certificate by at most half a second. */
 const SWEEP_MS = 500;
+/** The interval of checks for overhead of addresses that were cut before: what such a flood can do before it is cut again. */
+const PACED_SWEEP_MS = 50;
 
 /** `ANONYMOUS`: a newer connection without credentials took the place. `USERS`: too many connections of tokens. */
 type RefusalReason = "CONNECTIONS" | "ANONYMOUS" | "USERS" | "WAITING" | "PROTOCOL";
@@ -40,7 +42,7 @@ export type TlsServerEvent =
   | { readonly kind: "handshakeFailed"; readonly remoteAddress: string; readonly reason: string }
   | { readonly kind: "closed"; readonly peer: Peer; readonly reason: "REVOKED" | "EXPIRED" | (string & {}) };
 
-export type TlsServerOptions = {
+export interface TlsServerOptions {
   readonly material: TlsMaterial;
   /** Milliseconds since the epoch. */
   readonly nowMs: () => number;
@@ -53,20 +55,20 @@ export type TlsServerOptions = {
   readonly limits?: Partial<TlsLimits>;
   /** Default: `performance.now`. */
   readonly monotonicMs?: () => number;
-  /** For logs and metrics; must not throw. */
+  /** Called for each event, for logs and metrics. Must not throw. */
   readonly onEvent?: (event: TlsServerEvent) => void;
-};
+}
 
 /** Connections of a `TlsServer` at this moment. */
-export type TlsServerStats = {
+export interface TlsServerStats {
   readonly open: number;
-  /** Without accepted credentials so far. */
+  /** The number of connections that have shown no accepted credentials so far. */
   readonly anonymous: number;
   /** Proven by a token in a call. */
   readonly users: number;
   readonly handshaking: number;
   readonly waiting: number;
-};
+}
 
 /**
  * Serves a grpc-js server on one TLS port for clients with and without a certificate. grpc-js itself either requires a
@@ -100,6 +102,7 @@ export class TlsServer {
   #guard: SessionGuard | undefined;
   #retry: NodeJS.Timeout | undefined;
   #sweep: NodeJS.Timeout | undefined;
+  #pacedSweep: NodeJS.Timeout | undefined;
   #closing = false;
 
   /** Throws as `reload` does. */
@@ -154,7 +157,11 @@ export class TlsServer {
       this.#net.listen(at.port, at.host, resolve);
     });
     this.#net.removeAllListeners("error").on("error", () => {});
-    this.#sweep = setInterval(() => this.closeLapsed(), SWEEP_MS).unref();
+    this.#sweep = setInterval(() => {
+      this.closeLapsed();
+      this.#guard?.checkOverhead();
+    }, SWEEP_MS).unref();
+    this.#pacedSweep = setInterval(() => this.#guard?.checkPacedOverhead(), PACED_SWEEP_MS).unref();
     const { address, port } = this.#net.address() as AddressInfo;
     return { host: address, port };
   }
@@ -180,8 +187,9 @@ export class TlsServer {
   }
 
   /**
-   * New handshakes use the new material; open connections stay. PAIR_MISMATCH or CERTIFICATE_INVALID leaves the old in use.
-   * An authority taken out of `clientCaPem` doesn't close connections made under it: they end with their certificates.
+   * Replaces the material for new handshakes; open connections stay. PAIR_MISMATCH or CERTIFICATE_INVALID leaves the old
+   * material active. Removing an authority from `clientCaPem` doesn't close connections made under it: they end with their
+   * certificates.
    */
   reload(material: TlsMaterial): void {
     this.#tls.setSecureContext(secureContextOptions(material));
@@ -221,6 +229,7 @@ export class TlsServer {
     if (this.#closing) return;
     this.#closing = true;
     clearInterval(this.#sweep);
+    clearInterval(this.#pacedSweep);
     clearTimeout(this.#retry);
     const closed = new Promise<void>((resolve) => this.#net.close(() => resolve()));
     for (const socket of this.#pending.values()) socket.destroy();
@@ -277,7 +286,7 @@ export class TlsServer {
     this.#retry ??= setTimeout(() => {
       this.#retry = undefined;
       this.#startNext();
-    }, RETRY_START_MS).unref();
+    }, this.#offenders.retryMs).unref();
   }
 
   #release(socket: Socket): void {
