@@ -56,7 +56,7 @@ export class Fleet {
     return this.#state.setNode(spec);
   }
 
-  /** Forgets a node and the pods bound to it, whose keys it returns. */
+  /** Removes a node and the pods bound to it, and returns their keys. */
   removeNode(name: string): PodKey[] {
     const node = this.#state.nodes.indexOf.get(name);
     return node === undefined ? [] : this.#state.removeNode(node);
@@ -88,7 +88,7 @@ export class Fleet {
     this.#state.bind(podKey(pod), this.#state.classOf(pod), index);
   }
 
-  /** Forgets a pod; false when it was not bound. */
+  /** Removes a pod. Returns false if it was not bound. */
   unbind(key: PodKey): boolean {
     const pod = this.#state.pods.indexOf.get(key);
     if (pod !== undefined) this.#state.unbind(pod);
@@ -173,7 +173,7 @@ export class Fleet {
     });
   }
 
-  /** Every node that can take the pod with its score, and the choice. */
+  /** Returns every node that can take the pod with its score, and the choice. */
   rank(pod: PodSpec): Ranking {
     const podClass = this.#state.classOf(pod);
     const { nodes, totals, length } = this.#placer.feasible(podClass);
@@ -210,7 +210,7 @@ export class Fleet {
     return this.#named(chosen);
   }
 
-  /** Every node where preemption would help, with its victims; and those of them that are equally good. */
+  /** Returns every node where preemption would help, with its victims, and those of them that are equally good. */
   preemptionCandidates(pod: PodSpec): {
     readonly all: readonly Preemption[];
     readonly best: readonly string[];

@@ -130,7 +130,7 @@ export interface PodSpec {
   readonly workload?: string;
   /** The workload's revision. When given, the pod's spread constraints count only pods of the same revision. */
   readonly revision?: string;
-  /** Nodes that the pod's volume claims tie it to: it may run only where all of them agree. Absent or empty: anywhere. */
+  /** The nodes to which the pod's volume claims bind it: it may run only where all of them agree. Absent or empty: anywhere. */
   readonly claimNodes?: readonly string[];
   /** The node must declare it; absent or "" is the default runtime, which every node has. */
   readonly runtimeClass?: string;
@@ -138,7 +138,7 @@ export interface PodSpec {
   readonly images?: readonly string[];
 }
 
-/** Pods that may not all go at once: at most `disruptionsAllowed` of those selected may be moved aside now. */
+/** Pods that may not all stop at once: at most `disruptionsAllowed` of those selected may be preempted now. */
 export interface DisruptionBudget {
   readonly namespace: string;
   readonly name: string;
@@ -162,7 +162,7 @@ export type FilterName =
 export interface NodeRejection {
   readonly node: string;
   readonly filter: FilterName;
-  /** For people: `insufficient cpu (needs 600m, 250m free)`. */
+  /** The text for people, such as `insufficient cpu (needs 600m, 250m free)`. */
   readonly message: string;
   /** The message without what is particular to this node: rejections with the same reason are counted together. */
   readonly reason: string;
@@ -174,7 +174,7 @@ export interface NodeRejection {
 export interface Explanation {
   readonly pod: PodKey;
   readonly nodes: number;
-  /** Nodes that can take the pod now, sorted. */
+  /** The nodes that can take the pod now, sorted. */
   readonly feasible: readonly string[];
   /** One for each other node, sorted by node name. */
   readonly rejections: readonly NodeRejection[];
@@ -186,7 +186,7 @@ export interface Explanation {
   readonly summary: string;
 }
 
-/** Pods to move aside so that the pod fits on the node. */
+/** Pods to preempt so that the pod fits on the node. */
 export interface Preemption {
   readonly node: string;
   readonly victims: readonly PodKey[];
@@ -201,9 +201,9 @@ export interface Move {
 /** A suggestion: moves, to be made in this order, each legal at its time. */
 export interface RebalancePlan {
   readonly moves: readonly Move[];
-  /** Nodes that hold no movable pod afterwards. */
+  /** The nodes that hold no movable pod afterwards. */
   readonly emptied: readonly string[];
-  /** For people: what it gains. */
+  /** The gain, as a text for people. */
   readonly summary: string;
 }
 
@@ -211,6 +211,6 @@ export interface RebalanceOptions {
   /** `empty-nodes`: free whole nodes; `restore-spread`: undo skew within workloads. */
   readonly goal: "empty-nodes" | "restore-spread";
   readonly maxMoves?: number;
-  /** Pods that may be moved; absent: every one. */
+  /** Reports whether a pod may be moved. Absent: every pod may. */
   readonly movable?: (pod: PodKey) => boolean;
 }

@@ -20,7 +20,7 @@ export interface Shortage {
 }
 
 /** The first columns of every fleet, in their order. */
-const plainColumns = ["cpu", "memory", "ephemeral-storage"];
+const PLAIN_COLUMNS = ["cpu", "memory", "ephemeral-storage"];
 
 /** Finds, for each node, the first filter that rejects a class, in kube-scheduler's order. */
 export class Rejecter {
@@ -103,7 +103,7 @@ export class Rejecter {
 
   #capacity(resource: string, node: number): number {
     const { nodes } = this.#state;
-    const column = plainColumns.indexOf(resource);
+    const column = PLAIN_COLUMNS.indexOf(resource);
     return nodes.columns[column < 0 ? nodes.named(resource).column : column]?.allocatable[node] ?? 0;
   }
 

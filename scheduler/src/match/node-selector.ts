@@ -7,7 +7,7 @@ const NAME_FIELD = "metadata.name";
 
 const never: NodeTest = () => false;
 
-/** Node selector and required node affinity together; undefined when the pod demands nothing. */
+/** Compiles node selector and required node affinity together. Undefined when the pod has neither. */
 export function compileNodeDemand(pod: Pick<PodSpec, "nodeSelector" | "nodeAffinity">): NodeTest | undefined {
   const labels = Object.entries(pod.nodeSelector ?? {});
   const terms = pod.nodeAffinity?.required?.map((term) => compileTerm(term) ?? never);
@@ -54,7 +54,7 @@ function labelText({ labels }: NodeSpec, key: string): string {
   return value === undefined ? `no label ${key}` : `${key} is ${value === "" ? '""' : value}`;
 }
 
-/** Values in a message. */
+/** The number of values shown in a message. */
 const SHOWN_VALUES = 5;
 
 function requirementText({ key, operator, values = [] }: SelectorRequirement): string {

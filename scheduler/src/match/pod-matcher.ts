@@ -30,8 +30,8 @@ export function traitsOf(pod: PodTraits): string[] {
 }
 
 /**
- * Pods of the namespaces that the selector selects.
- * @throws SchedulerError `invalid_pod` when the selector is not well formed.
+ * Matches pods of the namespaces that the selector selects. @throws SchedulerError `invalid_pod` when the selector is not well
+ * formed.
  */
 export function selectorMatcher(
   selector: LabelSelector | undefined,
@@ -54,7 +54,7 @@ export function selectorMatcher(
   };
 }
 
-/** Pods that all matchers match. */
+/** Matches pods that all matchers match. */
 export function everyMatcher(matchers: readonly PodMatcher[]): PodMatcher {
   return {
     key: `all${JSON.stringify(matchers.map((matcher) => matcher.key))}`,

@@ -55,7 +55,7 @@ export function skewOf({ counter, minDomains, self }: LiveRules["hard"][number],
   return (counter.counts[domain] ?? 0) + self - least;
 }
 
-/** Each term's domain holds a partner; or there is none anywhere yet, and the pod would be its own. */
+/** Reports whether each term's domain holds a partner, or there is none anywhere yet and the pod would be its own. */
 export function hasPartners({ affinity, matchesItself }: LiveRules, node: number): boolean {
   let together = true;
   let anywhere = false;

@@ -139,7 +139,7 @@ export class ClassCache {
     return group;
   }
 
-  /** Equal for nodes that every rule, and every score but the local one, treats alike. */
+  /** A key that is equal for nodes which all rules, and all scores but the local one, treat the same. */
   #keyOf(node: number): string {
     const { reluctance, preference, softNodes } = this.live;
     let key = reluctance.values[node] === 0 ? "" : `r${reluctance.values[node]}`;

@@ -30,7 +30,7 @@ export interface LiveRules {
   readonly preference: NodeScore | undefined;
   readonly hard: readonly LiveSpread[];
   readonly soft: readonly LiveSpread[];
-  /** Nodes with the keys of all soft constraints. */
+  /** The nodes with the keys of all soft constraints. */
   readonly softNodes: NodeMask | undefined;
   readonly affinity: readonly DomainCounter[];
   readonly matchesItself: boolean;

@@ -3,7 +3,7 @@ import type { FleetState } from "../state/fleet-state.ts";
 import { admits, fits, hasRulesAboutPods } from "./admit.ts";
 import { isStale, type LiveRules } from "./live-rules.ts";
 
-/** Says whether a class that fitted no node may fit one now: certainly, perhaps (only a search can decide), or not. */
+/** Whether a class that fitted no node may fit one now: certainly, perhaps (only a search can decide), or not. */
 export type Hope = "yes" | "maybe" | "no";
 
 /** Asking more nodes one by one costs as much as a search over all of them. */

@@ -49,7 +49,7 @@ export interface Preferences {
   readonly at: (node: number) => number;
   /** The highest score that the wishes can reach on nodes that `drawn` doesn't list. */
   readonly most: number;
-  /** Nodes in small domains with pods that the class is drawn to. */
+  /** The nodes in small domains with pods that the class has affinity to. */
   readonly drawn: () => readonly number[];
 }
 

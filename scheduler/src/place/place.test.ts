@@ -3,9 +3,9 @@ import { test } from "node:test";
 import { aFleet, aNode, aPod } from "../../test/builders/fleet.ts";
 import type { NodeSpec, PodSpec, TopologySpreadConstraint } from "../types.ts";
 
-const web = { labels: { app: "web" } };
+const WEB = { labels: { app: "web" } };
 const zones = (parts: Partial<TopologySpreadConstraint> = {}): Partial<PodSpec> => ({
-  ...web,
+  ...WEB,
   topologySpread: [
     {
       maxSkew: 1,
@@ -22,7 +22,7 @@ function feasible(nodes: readonly NodeSpec[], counts: readonly number[], pod: Pa
   const fleet = aFleet(nodes);
   for (const [i, count] of counts.entries()) {
     for (let n = 0; n < count; n++)
-      fleet.bind(aPod(`${i}-${n}`, { ...web, cpu: "1m" }), nodes[i]?.name ?? "");
+      fleet.bind(aPod(`${i}-${n}`, { ...WEB, cpu: "1m" }), nodes[i]?.name ?? "");
   }
   return fleet.explain(aPod("p", pod)).feasible.join("");
 }
@@ -71,7 +71,7 @@ test("hard spread: who counts, where, and against what", () => {
 
 test("pods that are going away don't count, but still use their node", () => {
   const fleet = aFleet([aNode("a", { zone: "z1", cpu: "1" }), aNode("b", { zone: "z2", cpu: "1" })]);
-  fleet.bind(aPod("w", web), "a");
+  fleet.bind(aPod("w", WEB), "a");
   assert.deepEqual(fleet.explain(aPod("p", zones())).feasible, ["b"]);
   fleet.setTerminating("default/w");
   assert.deepEqual(fleet.explain(aPod("p", zones())).feasible, ["a", "b"]);
@@ -82,9 +82,9 @@ test("the first pod of an affinity may go anywhere if it would be its own partne
   const together = { required: [{ topologyKey: "zone", labelSelector: { matchLabels: { app: "web" } } }] };
   const fleet = aFleet([aNode("a", { zone: "z1" }), aNode("b", { zone: "z2" }), aNode("x")]);
   assert.deepEqual(fleet.explain(aPod("p", { podAffinity: together })).feasible, []);
-  assert.deepEqual(fleet.explain(aPod("p", { ...web, podAffinity: together })).feasible, ["a", "b"]);
-  fleet.bind(aPod("w", web), "b");
-  assert.deepEqual(fleet.explain(aPod("p", { ...web, podAffinity: together })).feasible, ["b"]);
+  assert.deepEqual(fleet.explain(aPod("p", { ...WEB, podAffinity: together })).feasible, ["a", "b"]);
+  fleet.bind(aPod("w", WEB), "b");
+  assert.deepEqual(fleet.explain(aPod("p", { ...WEB, podAffinity: together })).feasible, ["b"]);
 });
 
 test("a preference outweighs packing, and packing decides among the preferred", () => {

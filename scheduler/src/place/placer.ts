@@ -22,7 +22,7 @@ export class Placer {
   #live = new WeakMap<PodClass, LiveRules>();
   #uses = new WeakMap<PodClass, number>();
   #generation = 0;
-  /** In order of use, the latest last; undefined for classes that no cache suits. */
+  /** The caches in order of use, the latest last. Undefined for classes that can't be cached. */
   readonly #caches = new Map<PodClass, ClassCache | undefined>();
 
   constructor(state: FleetState, profile: Profile) {
@@ -44,7 +44,7 @@ export class Placer {
     return this.#best(live);
   }
 
-  /** Every node that can take the pod, with totals: the shortlist is the placer's own, good until its next call. */
+  /** Returns every node that can take the pod, with totals. The shortlist is the placer's own and valid until its next call. */
   feasible(podClass: PodClass): Shortlist {
     const live = this.live(podClass);
     scan(this.#state, live, this.#list);

@@ -1,9 +1,9 @@
 import type { FleetState } from "../state/fleet-state.ts";
 
-/** Nodes of one group, best first: a heap in which outdated entries stay until they come up. */
+/** Orders the nodes of one group, best first: a heap in which outdated entries stay until they come up. */
 export class Ranking {
   readonly key: string;
-  /** Nodes in the group now. */
+  /** The number of nodes in the group. */
   population = 0;
   readonly #nodes: number[] = [];
   readonly #local: number[] = [];

@@ -1,5 +1,5 @@
 /**
- * Nodes to choose from. Each stands for `population` nodes that differ from it only in `local`, none of them better:
+ * Holds the nodes to choose from. Each stands for `population` nodes that differ from it only in `local`, none of them better:
  * one when every feasible node is listed, more when a cache lists the best of each group.
  */
 export class Shortlist {

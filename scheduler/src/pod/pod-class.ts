@@ -3,7 +3,7 @@ import type { PodSpec } from "../types.ts";
 import type { Demand } from "./demand.ts";
 import type { PodRules } from "./pod-rules.ts";
 
-/** All that placement sees of a pod: everything but its name. Replicas of one template share one. */
+/** Everything that placement sees of a pod, which is all but its name. Replicas of one template share a class. */
 export interface PodClass {
   readonly demand: Demand;
   readonly identity: Identity;

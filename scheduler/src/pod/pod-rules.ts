@@ -24,7 +24,7 @@ export interface SpreadRule {
   readonly matcher: PodMatcher;
   /** Reports whether the selector speaks of a pod; an empty one speaks of every pod. */
   readonly selects: (pod: PodTraits) => boolean;
-  /** Nodes whose domains and pods count; undefined for all. */
+  /** The nodes whose domains and pods count. Undefined: all. */
   readonly counted: NodeQuestion<boolean> | undefined;
 }
 
@@ -41,7 +41,7 @@ export interface PodRules {
   readonly hard: readonly SpreadRule[];
   readonly soft: readonly SpreadRule[];
   readonly affinity: readonly PodTerm[];
-  /** Pods that match all required affinity terms together. */
+  /** Matches pods that match all required affinity terms together. */
   readonly partners: PodMatcher | undefined;
   readonly antiAffinity: readonly PodTerm[];
   /** Preferred affinity, and anti-affinity with its weight negated. */

@@ -7,7 +7,7 @@ import type { DisruptionBudget } from "../types.ts";
 import { compileBudget, type LiveBudget } from "./budgets.ts";
 import { Trial } from "./trial.ts";
 
-/** Pods to move aside on one node. */
+/** Pods to preempt on one node. */
 export interface Candidate {
   readonly node: number;
   /** The victims: first those whose stop violates a budget, then the rest; each part by falling priority, then by age. */
@@ -18,7 +18,7 @@ export interface Candidate {
 
 const PRIORITY_SPAN = 2 ** 31;
 
-/** Every node where moving less important pods aside makes room for the class. */
+/** Returns every node where preempting less important pods makes room for the class. */
 export function candidates(
   state: FleetState,
   live: LiveRules,
@@ -87,8 +87,8 @@ function search(
 }
 
 /**
- * In order of weight: violations of budgets, the most important victim, all victims' importance together, their number, and how long
- * the most important ones have run.
+ * Returns the costs in order of weight: violations of budgets, the most important victim, the sum of the victims' importance,
+ * their number, and how long the most important ones have run.
  */
 function costOf(state: FleetState, { victims, violations }: Candidate): number[] {
   let highest = -PRIORITY_SPAN;

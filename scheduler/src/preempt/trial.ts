@@ -39,7 +39,7 @@ export class Trial {
     this.#read = new Set([...live.hard.map((rule) => rule.counter), ...live.affinity, ...live.repelling]);
   }
 
-  /** Begins with all of `gone` away from the node; to be ended with those of them that are still away. */
+  /** Starts a trial with all of `gone` removed from the node. End it with those of them that are still removed. */
   start(node: number, gone: readonly number[]): void {
     const { nodes } = this.#state;
     this.#node = node;

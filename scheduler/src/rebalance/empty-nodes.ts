@@ -27,7 +27,7 @@ export function emptyNodes(planning: Planning): string[] {
   return [...emptied].map((node) => state.nodes.name(node));
 }
 
-/** Nodes whose pods can all be moved: fewest first, then least used cpu, then by name. */
+/** Returns nodes whose pods can all be moved: fewest pods first, then least used cpu, then by name. */
 function sources({ state, isMovable }: Planning): number[] {
   const { nodes, pods } = state;
   const counted = [...nodes.indexOf.values()].map((node) => {

@@ -4,7 +4,7 @@ import { NODE_TOPOLOGY, type Topology } from "../state/topology.ts";
 
 const ZONE = "zone";
 
-/** Pods of the workload to stop, one after another from the domain that is fullest then; the latest started among equals. */
+/** Selects pods of the workload to stop, one after another from the fullest domain; the latest started among equals. */
 export function pickVictims(state: FleetState, workload: string, count: number, revision?: string): number[] {
   const left = podsOf(state, workload, revision);
   const topologies = topologiesOf(state, left);
@@ -30,7 +30,7 @@ export function pickVictims(state: FleetState, workload: string, count: number, 
   return victims;
 }
 
-/** Pods of the workload that are not going away already. */
+/** Returns the workload's pods that are not stopping. */
 export function podsOf(state: FleetState, workload: string, revision?: string): number[] {
   const pods: number[] = [];
   for (const identity of state.identities.matching(workloadMatcher(workload, revision))) {

@@ -68,6 +68,25 @@ test("spread is restored with the fewest moves", () => {
   assert.equal(moves.length, 2);
 });
 
+test("a plan about rules that were never evaluated before leaves the counts as they were", () => {
+  const spread = {
+    topologySpread: [
+      {
+        maxSkew: 1,
+        topologyKey: "zone",
+        whenUnsatisfiable: "DoNotSchedule",
+        labelSelector: { matchLabels: { app: "web" } },
+      },
+    ],
+  } as const;
+  const mirror = new Mirror("pack");
+  for (const name of ["a", "b", "c"]) mirror.setNode(aNode(name, { zone: name }));
+  const web = (name: string) => ({ ...aPod(name, { workload: "web" }), labels: { app: "web" }, ...spread });
+  for (const zone of ["a", "b", "c"]) mirror.bind(web(`on-${zone}`), zone);
+  mirror.fleet.defragment({ goal: "empty-nodes" });
+  assert.deepEqual(mirror.fleet.explain(web("next")).feasible, ["a", "b", "c"]);
+});
+
 test("whatever the fleet, each move is legal at its time, and asking changes nothing", () => {
   for (let seed = 1; seed <= 150; seed++) {
     const random = new Random(seed);

@@ -3,7 +3,7 @@ import type { NodeIndex } from "./node-index.ts";
 // A reader that is further behind than this rebuilds everything. With 5,000 nodes that costs as much as catching up.
 const REMEMBERED = 8192;
 
-/** Nodes changed lately, so that caches can catch up with what changed since they last looked. */
+/** Records lately changed nodes, so that caches can catch up with the changes since their last update. */
 export class ChangeLog {
   readonly #ring = new Int32Array(REMEMBERED);
   /** Number of changes ever. */

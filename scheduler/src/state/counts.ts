@@ -54,7 +54,7 @@ class TraitIndex<R extends Matching> {
   }
 }
 
-/** All counters and carriers in use, and which pods each concerns. */
+/** Holds all counters and carriers in use, and which pods each concerns. */
 export class Counts {
   readonly #identities: Identities;
   readonly #visitPods: VisitPods;

@@ -10,7 +10,7 @@ export class DomainSet {
   /** Number of domains with a node of the mask. */
   count = 0;
   readonly counters = new Set<DomainCounter>();
-  /** Nodes of the mask in each domain. */
+  /** The number of nodes of the mask in each domain. */
   #nodes: Int32Array;
   /** The domain in which a node is counted, -1 for none. */
   #domain: Int32Array;

@@ -13,7 +13,7 @@ import { type NamedResource, NodeTable } from "./node-table.ts";
 import { type PodIndex, PodTable } from "./pod-table.ts";
 import type { RuleCounter } from "./rule-counter.ts";
 
-/** From this many domains on, nodes are told apart by what their domain counts, not by which domain it is. */
+/** The number of domains from which nodes are grouped by their domain's count rather than by the domain itself. */
 export const MANY_DOMAINS = 64;
 
 // Cached results of past questions may take this many words for each node, and at least the second figure, before they are
@@ -30,7 +30,7 @@ export class FleetState {
   readonly identities = new Identities();
   readonly counts: Counts;
   readonly log = new ChangeLog();
-  /** Nodes on which something may fit that did not before: a pod has left, or the node itself has changed. */
+  /** The nodes on which something may fit that did not before, because a pod left or the node itself changed. */
   readonly freed = new ChangeLog();
   /** The number of nodes that hold each image. */
   readonly imageHolders = new Map<string, number>();
@@ -42,12 +42,14 @@ export class FleetState {
   #rules = new Map<string, PodRules>();
   #classes = new Map<string, PodClass>();
   #carriers = new WeakMap<PodRules, readonly RuleCounter[]>();
+  /** Bound pods that are supposed to be gone. A counter that is made meanwhile must leave them out. */
+  readonly #supposedGone = new Set<PodIndex>();
 
   constructor() {
     const visit = (identity: Identity, each: (node: number, terminating: boolean) => void) => {
       const { node, nextOfIdentity, terminating } = this.pods;
       for (let pod = identity.firstPod; pod >= 0; pod = nextOfIdentity[pod] ?? -1) {
-        each(node[pod] ?? 0, terminating[pod] === 1);
+        if (!this.#supposedGone.has(pod)) each(node[pod] ?? 0, terminating[pod] === 1);
       }
     };
     this.counts = new Counts(this.identities, this.facts, visit);
@@ -107,7 +109,7 @@ export class FleetState {
     this.freed.push(node);
   }
 
-  /** Gives a bound pod another class (its labels or requests have changed); it keeps its node and its age. */
+  /** Assigns a bound pod another class after a change of its labels or requests. It keeps its node and its age. */
   setClass(pod: PodIndex, podClass: PodClass): void {
     if (this.pods.classes[pod] === podClass) return;
     const node = this.pods.node[pod] ?? 0;
@@ -134,6 +136,8 @@ export class FleetState {
   suppose(pod: PodIndex, present: boolean): void {
     const sign = present ? 1 : -1;
     this.#count(pod, sign);
+    if (present) this.#supposedGone.delete(pod);
+    else this.#supposedGone.add(pod);
     take(this.nodes, this.pods.node[pod] ?? 0, this.pods.classOf(pod).demand, sign);
     this.log.push(this.pods.node[pod] ?? 0);
   }

@@ -1,7 +1,7 @@
 import { type PodMatcher, type PodTraits, traitsOf } from "../match/pod-matcher.ts";
 import type { MatchCounter, RuleCounter } from "./rule-counter.ts";
 
-/** Pods that no selector can tell apart. */
+/** Traits shared by pods that no selector can tell apart. */
 export interface Identity extends PodTraits {
   readonly key: string;
   /** Head of the list of bound pods, -1 for none. */
@@ -15,7 +15,7 @@ export interface Identity extends PodTraits {
   version: number;
 }
 
-/** Every identity that has pods or was asked about lately, found by key or by trait. */
+/** Holds every identity that has pods or was requested lately, found by key or by trait. */
 export class Identities {
   readonly #byKey = new Map<string, Identity>();
   /** Most traits, such as a pod's own name among its labels, are of one identity: a set for each would cost more than all else. */
@@ -58,7 +58,7 @@ export class Identities {
     return this.#byKey.values();
   }
 
-  /** Forgets identities without pods. */
+  /** Removes identities without pods. */
   forget(): void {
     for (const identity of this.#byKey.values()) {
       if (identity.pods > 0) continue;

@@ -11,6 +11,6 @@ export interface NodeMask {
 export interface NodeScore {
   readonly score: (node: NodeSpec) => number;
   values: Int32Array;
-  /** Nodes whose number is not 0. */
+  /** The number of nodes whose value is not 0. */
   nonZero: number;
 }

@@ -79,7 +79,7 @@ export class NodeFacts {
     return this.#capacity * (size / 4 + this.#scores.size + 2 * this.#sets.size);
   }
 
-  /** Forgets everything that no counter in use depends on. */
+  /** Removes everything that no counter in use depends on. */
   forget(): void {
     this.#masks.clear();
     this.#scores.clear();

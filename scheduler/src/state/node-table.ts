@@ -16,7 +16,7 @@ export const RESOURCES_PER_NODE_MAX = 64;
 /** An extended resource that pods request by name. All pods that request it share one object. */
 export interface NamedResource {
   readonly name: string;
-  /** Its column, -1 while no node offers it. */
+  /** The resource's column, -1 while no node offers it. */
   column: number;
 }
 
@@ -33,17 +33,17 @@ export interface NodeChange {
 export interface ResourceColumn {
   /** The resource's name. Empty if the slot is free for another resource. */
   name: string;
-  /** Nodes that have any of it. */
+  /** The number of nodes that offer it. */
   offers: number;
   allocatable: Float64Array;
   free: Float64Array;
   /** 1 / allocatable, 0 where there is none. */
   perUnit: Float64Array;
-  /** No node's is larger. It never shrinks: bounds made with it stay bounds. */
+  /** An upper bound of every node's value. It never shrinks, so bounds derived from it stay valid. */
   perUnitMost: number;
 }
 
-/** Nodes in columns, so that a scan touches little memory. */
+/** Holds nodes in columns, so that a scan touches little memory. */
 export class NodeTable {
   readonly indexOf = new Map<string, NodeIndex>();
   readonly specs: (NodeSpec | undefined)[] = [];
@@ -52,7 +52,7 @@ export class NodeTable {
   readonly cpu: ResourceColumn;
   readonly memory: ResourceColumn;
   readonly storage: ResourceColumn;
-  /** From this column on, resources are extended ones. */
+  /** The first column of extended resources. */
   readonly firstExtended = 3;
   /** Ports taken, for nodes where any are. */
   readonly ports = new Map<NodeIndex, HostPort[]>();
@@ -95,7 +95,7 @@ export class NodeTable {
     return resource;
   }
 
-  /** Forgets names that no node offers and that are not in use. */
+  /** Removes names that no node offers and that are not in use. */
   forgetNames(used: ReadonlySet<NamedResource>): void {
     for (const [name, resource] of this.#named)
       if (resource.column < 0 && !used.has(resource)) this.#named.delete(name);
@@ -129,7 +129,7 @@ export class NodeTable {
     return { index, left, fresh };
   }
 
-  /** To be called after the node's free cpu or memory changed. */
+  /** Must be called after the node's free cpu or memory changed. */
   refile(index: NodeIndex): void {
     const cpu = (this.cpu.free[index] ?? 0) * (this.cpu.perUnit[index] ?? 0);
     const memory = (this.memory.free[index] ?? 0) * (this.memory.perUnit[index] ?? 0);
@@ -194,7 +194,7 @@ export class NodeTable {
     return { left, fresh };
   }
 
-  /** Gives an extended resource a column; false when there is no place. */
+  /** Assigns a column to an extended resource. Returns false when there is no place. */
   #offer(name: string): boolean {
     const spare = this.#spareColumns.pop();
     if (spare === undefined && this.columns.length >= RESOURCES_MAX) return false;
@@ -207,7 +207,7 @@ export class NodeTable {
     return true;
   }
 
-  /** Gives back the columns of extended resources that no node offers any more. */
+  /** Releases the columns of extended resources that no node offers any more. */
   #releaseColumns(): void {
     for (let at = this.firstExtended; at < this.columns.length; at++) {
       const column = this.columns[at];

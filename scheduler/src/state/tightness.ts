@@ -4,7 +4,7 @@ import { resize } from "./resize.ts";
 /** Classes of nodes by the scarcer of their free shares of cpu and memory: class i holds shares from i to i + 1 of this many. */
 export const TIGHTNESS_CLASSES = 32;
 
-/** Nodes sorted by how tight they are, coarsely, so that a search for the best fit may leave out most of a fleet. */
+/** Sorts nodes by how full they are, coarsely, so that a search for the best fit may skip most of a fleet. */
 export class Tightness {
   readonly #nodes: NodeIndex[][] = Array.from({ length: TIGHTNESS_CLASSES }, () => []);
   /** Class by node, -1 for nodes that are not there. */
@@ -26,7 +26,7 @@ export class Tightness {
     this.#at = resize(this.#at, new Int32Array(capacity));
   }
 
-  /** Files the node under its free share; it may be below 0 or above 1. */
+  /** Files the node under its free share, which may be below 0 or above 1. */
   set(node: NodeIndex, freeShare: number): void {
     const scaled = Math.floor(freeShare * TIGHTNESS_CLASSES);
     const after = scaled < 0 ? 0 : scaled >= TIGHTNESS_CLASSES ? TIGHTNESS_CLASSES - 1 : scaled;

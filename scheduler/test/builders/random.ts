@@ -15,7 +15,7 @@ export class Random {
     return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
   }
 
-  /** In [0, end). */
+  /** Returns an integer in [0, end). */
   below(end: number): number {
     return Math.floor(this.next() * end);
   }
