@@ -1,7 +1,13 @@
 export type { Clock } from "./clock.ts";
-export type { BackupInfo } from "./level/backup.ts";
+export type { DurableStore } from "./durable-store.ts";
+export { connectToEtcd, type EtcdConnection } from "./etcd/connect.ts";
+export { type EtcdStore, type EtcdStoreOptions, openEtcdStore, restoreEtcdStore } from "./etcd/etcd-store.ts";
+export type { Leader } from "./etcd/leadership.ts";
+export { ETCD_SCHEMA, type EtcdSettings } from "./etcd/settings.ts";
+export type { BackupInfo } from "./format/backup.ts";
+export type { RestoreResult } from "./format/restored.ts";
 export { type LevelStore, type LevelStoreOptions, openLevelStore } from "./level/level-store.ts";
-export { type RestoreOptions, type RestoreResult, restoreLevelStore } from "./level/restore.ts";
+export { type RestoreOptions, restoreLevelStore } from "./level/restore.ts";
 export { type SalvageReport, salvageLevelStore } from "./level/salvage.ts";
 export { createMemoryStore, type MemoryStoreOptions } from "./memory/memory-store.ts";
 export type {

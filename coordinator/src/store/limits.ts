@@ -7,10 +7,10 @@ export const TXN_BYTES_MAX = 1.5 * 1024 * 1024;
 /** Keys are paths, kept in memory and written twice; anything longer is a mistake. */
 export const KEY_BYTES_MAX = 1024;
 
-/** This many keys of a lease can always be deleted in one revision within TXN_BYTES_MAX. */
+/** The limit of a lease's keys: all of them can be deleted in one revision within TXN_BYTES_MAX. */
 export const LEASE_KEYS_MAX = 1024;
 
-/** Below it a busy process loses leases to a garbage collection. */
+/** The shortest time to live. Below it a busy process loses leases to a garbage collection. */
 export const LEASE_TTL_MIN_MS = 100;
 
 /** A day. Use a plain key for longer times. */

@@ -4,7 +4,7 @@ import { messageOf } from "@forage/common/message-of";
 const RETRYABLE = {
   /** The call breaks a rule of the port; the message names it. */
   INVALID_ARGUMENT: false,
-  /** More than a limit allows. */
+  /** The request exceeds a limit. */
   TOO_LARGE: false,
   /** The revision is older than what is kept: read the range again. */
   COMPACTED: false,
@@ -17,6 +17,10 @@ const RETRYABLE = {
   OVERLOADED: true,
   /** Too little free space; nothing was done. */
   NO_SPACE: true,
+  /** The database can't be reached; nothing was done. */
+  UNAVAILABLE: true,
+  /** The database did not confirm the write in time. It may have been made, or be made later. */
+  UNCONFIRMED: true,
   /** A write failed; its outcome is unknown, and the store stays read-only until it is opened again. */
   IO_ERROR: false,
   CLOSED: false,
@@ -24,7 +28,9 @@ const RETRYABLE = {
   LOCKED: true,
   /** The content on disk is not what was written. The message names the record. */
   CORRUPT: false,
-  /** There is no store, and none may be made. */
+  /** The database's version or layout is not supported. */
+  UNSUPPORTED: false,
+  /** There is no store, and the caller doesn't allow creating one. */
   MISSING: false,
   /** The place to create or restore a store in is not empty. */
   NOT_EMPTY: false,
@@ -34,7 +40,7 @@ export type StoreErrorCode = keyof typeof RETRYABLE;
 
 export class StoreError extends Error {
   readonly code: StoreErrorCode;
-  /** With COMPACTED and SLOW: the oldest revision that can be read. */
+  /** The oldest revision that can be read. Set with COMPACTED and SLOW. */
   readonly compactRevision: number | undefined;
 
   constructor(

@@ -17,24 +17,23 @@ export interface Store {
 
   get(key: string, options?: ReadOptions): Promise<StoredRecord | undefined>;
 
-  /** All records whose key starts with the prefix ("" is everything), by key. */
+  /** Returns all records whose key starts with the prefix ("" means all), by key. */
   range(prefix: string, options?: RangeOptions): Promise<RangeResult>;
 
   /**
-   * Does all ops if every compare holds, else none. Ops run in order, and at most one may touch a key (deletes may overlap). At
-   * most 128 compares, 128 ops and 1.5 MiB together.
-   * IO_ERROR means that the outcome is unknown. OVERLOADED and NO_SPACE mean that no op was done.
+   * Applies all ops if every compare holds, else none. Ops run in order, and at most one may touch a key (deletes may
+   * overlap). At most 128 compares, 128 ops and 1.5 MiB together. IO_ERROR and UNCONFIRMED mean that the outcome is
+   * unknown. OVERLOADED, NO_SPACE and UNAVAILABLE mean that no op was applied.
    */
   txn(compares: readonly Compare[], ops: readonly Op[]): Promise<TxnResult>;
 
   /**
-   * Every change of keys under the prefix from that revision on, oldest first, one batch per revision: ordered, each
-   * once, none left out, never half a revision. A batch holds only the events under the prefix; revisions without any
-   * are skipped. To follow a range: `watch(prefix, range.revision + 1, signal)`.
-   *
-   * The watch is held from this call until it is aborted, returned or fails. Ends without error on abort; fails with
-   * COMPACTED when the start is gone, with SLOW when the reader fell so far behind that its next batch is gone, with
-   * CLOSED at close. After COMPACTED or SLOW: read the range again and watch from there.
+   * Yields every change of keys under the prefix from that revision on, oldest first, one batch per revision: in order,
+   * exactly once, complete. A batch holds only the events under the prefix; revisions without any are skipped. To follow a
+   * range: `watch(prefix, range.revision + 1, signal)`. The watch is held from this call until it is aborted, returned or
+   * fails. Ends without error on abort; fails with COMPACTED when the start is gone, with SLOW when the reader fell so far
+   * behind that its next batch is gone, with CLOSED at close. After COMPACTED or SLOW: read the range again and watch from
+   * there.
    */
   watch(prefix: string, fromRevision: Revision, signal: AbortSignal): AsyncIterable<WatchBatch>;
 
@@ -44,7 +43,10 @@ export interface Store {
   /** A lease that was granted earlier, perhaps to an earlier process; LEASE_NOT_FOUND when it has ended. */
   findLease(id: LeaseId): Promise<Lease>;
 
-  /** Forgets the history before the revision. Does nothing when already done; FUTURE_REVISION when not yet reached. */
+  /**
+   * Removes the history before the revision. Does nothing when that is already done; FUTURE_REVISION when the store has not
+   * reached it.
+   */
   compact(revision: Revision): Promise<void>;
 
   health(): StoreHealth;
@@ -76,9 +78,9 @@ export interface ReadOptions {
 }
 
 export interface RangeOptions extends ReadOptions {
-  /** At most so many records. */
+  /** The largest number of records to return. */
   readonly limit?: number;
-  /** Only keys after this one: the last key of the previous page. Page with `at` to get one consistent whole. */
+  /** Returns only keys after this one: the last key of the previous page. Pages with the same `at` are consistent. */
   readonly after?: string;
 }
 
@@ -134,6 +136,13 @@ export interface Lease {
 
 export type StoreHealth =
   | { readonly status: "ok" }
-  /** `no-space` heals when space is freed; `io-error` only by reopening the store: exit the process. */
-  | { readonly status: "read-only"; readonly reason: "no-space" | "io-error"; readonly message: string }
+  /**
+   * `no-space` heals when space is freed, `unavailable` when the database answers again; `io-error` only by reopening the store:
+   * exit the process.
+   */
+  | {
+      readonly status: "read-only";
+      readonly reason: "no-space" | "unavailable" | "io-error";
+      readonly message: string;
+    }
   | { readonly status: "closed" };

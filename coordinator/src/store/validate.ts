@@ -62,7 +62,7 @@ function opBytes(op: Op): number {
   return op.key.length + (op.kind === "put" ? op.value.byteLength : 0);
 }
 
-/** As in etcd, two ops on one key are an error unless both delete: which one wins would be a guess. */
+/** Rejects two operations on one key unless both delete. As in etcd, which one wins would be undefined. */
 function checkOverlap(ops: readonly Op[]): void {
   const puts = new Set<string>();
   for (const op of ops) {

@@ -11,8 +11,8 @@ import {
 import { join } from "node:path";
 import { test } from "node:test";
 import { bytes, put, rejectsWith } from "../../src/store/conformance/fixture.ts";
+import { RESTORE_REVISION_GAP } from "../../src/store/format/restored.ts";
 import { restoreLevelStore } from "../../src/store/index.ts";
-import { RESTORE_REVISION_GAP } from "../../src/store/level/restore.ts";
 import { contentsOf, makeSample, openSample, tempDir } from "./sample-store.ts";
 
 test("a backup made while others write is one revision, and restores to just that", async (t) => {

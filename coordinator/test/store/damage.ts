@@ -15,8 +15,8 @@ import {
 import { join } from "node:path";
 import { ClassicLevel } from "classic-level";
 import type { Random } from "../../src/store/conformance/random.ts";
-import { CHAIN_START, decodeEntry, encodeEntry } from "../../src/store/level/entry-codec.ts";
-import { decodeRecord, encodeRecord } from "../../src/store/level/record-codec.ts";
+import { CHAIN_START, decodeEntry, encodeEntry } from "../../src/store/format/entry-codec.ts";
+import { decodeRecord, encodeRecord } from "../../src/store/format/record-codec.ts";
 import { openSample, VALUE_BYTES } from "./sample-store.ts";
 
 /** Damages the store in the directory. */
@@ -72,7 +72,7 @@ export async function putStranger(dir: string): Promise<void> {
   await withDatabase(dir, (db) => db.put("x/1", Buffer.from("hello")));
 }
 
-/** As when LevelDB loses a newer table: each record is well-formed, but not the one that belongs there. */
+/** Puts back older tables, as LevelDB does when it loses a newer one: each record is well-formed, but outdated. */
 export async function bringBackOlder(dir: string): Promise<void> {
   await withDatabase(dir, async (db) => {
     const [[dbKey, value] = ["", Buffer.alloc(0)]] = await db.iterator({ gte: "k/", limit: 1 }).all();
@@ -126,7 +126,7 @@ export function overwriteHead(dir: string): void {
   writeFileSync(join(dir, "HEAD"), "x".repeat(5000));
 }
 
-/** In the tables, which LevelDB has open: one byte of each value. */
+/** Flips one byte of each value in the tables that LevelDB has open. */
 export function flipLiveRecords(dir: string): void {
   for (const name of databaseFiles(dir, ".ldb")) {
     const file = join(dir, "db", name);

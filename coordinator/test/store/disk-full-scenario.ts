@@ -33,7 +33,10 @@ async function readOnlyBelowTheWatermark(): Promise<void> {
   await store.close();
 }
 
-/** Without the watermark a write fails: nothing acknowledged is lost, and the store opens on the full disk. */
+/**
+ * Writes on a full disk without the watermark: a write fails, nothing acknowledged is lost, and the store opens on the full
+ * disk.
+ */
 async function survivesAFullDisk(): Promise<void> {
   const store = await open(0);
   fill(freeBytes() - 2 * MIB);

@@ -12,13 +12,13 @@ export interface Contents {
   readonly values: ReadonlyMap<string, string>;
 }
 
-/** Enough for records below the history, and several LevelDB files. */
+/** Enough revisions for records below the history and several LevelDB files. */
 const REVISIONS = 400;
 const HISTORY_REVISIONS = 150;
 const KEYS = 90;
 export const VALUE_BYTES = 3000;
 
-/** Goes when the test ends. */
+/** Creates a directory that is removed when the test ends. */
 export function tempDir(t: TestContext): string {
   const dir = mkdtempSync(join(tmpdir(), "forage-store-"));
   t.after(() => rmSync(dir, { recursive: true, force: true }));

@@ -64,7 +64,7 @@ export async function putEach(store: Store, ...keys: readonly string[]): Promise
   return store.revision;
 }
 
-/** All keys and values under the prefix. */
+/** Returns all keys and values under the prefix. */
 export async function contents(store: Store, prefix = "", at?: Revision): Promise<Record<string, string>> {
   const { records } = await store.range(prefix, at === undefined ? {} : { at });
   return Object.fromEntries(records.map((record) => [record.key, text(record.value) ?? ""]));
@@ -100,10 +100,14 @@ export function print(batch: WatchBatch): string {
 }
 
 /** Lets everything that can go on without time passing or new calls go on. */
-export async function until(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  const deadline = performance.now() + CONDITION_LIMIT_MS;
+export async function until(
+  condition: () => boolean | Promise<boolean>,
+  what: string,
+  limitMs = CONDITION_LIMIT_MS,
+): Promise<void> {
+  const deadline = performance.now() + limitMs;
   while (!(await condition())) {
-    if (performance.now() > deadline) assert.fail(`not within ${CONDITION_LIMIT_MS} ms: ${what}`);
+    if (performance.now() > deadline) assert.fail(`not within ${limitMs} ms: ${what}`);
     await new Promise((resolve) => setImmediate(resolve));
   }
 }

@@ -17,8 +17,10 @@ export interface Journal {
 }
 
 export interface JournalListener {
-  /** All commits up to this revision are durable. */
+  /** Called when all commits up to this revision are durable. */
   durable(revision: Revision): void;
+  /** Called when what waits will not become durable soon. It may still do so later. */
+  stalled(error: StoreError): void;
   /** Called when no further write will become durable. */
   failed(error: StoreError): void;
 }

@@ -40,7 +40,7 @@ export class LeaseTable {
     state.keys.add(version.key);
   }
 
-  /** Its time to live; LEASE_NOT_FOUND when there is no such lease or its time has passed. */
+  /** Returns the lease's time to live. Throws LEASE_NOT_FOUND if there is no such lease or it has expired. */
   ttlMs(id: LeaseId): number {
     return this.#live(id).ttlMs;
   }
@@ -72,7 +72,7 @@ export class LeaseTable {
     }
   }
 
-  /** Forgets the lease; returns the keys it leaves behind. */
+  /** Removes the lease and returns the keys that were attached to it. */
   remove(id: LeaseId): string[] {
     const keys = [...(this.#leases.get(id)?.keys ?? [])];
     this.#leases.delete(id);

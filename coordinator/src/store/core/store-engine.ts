@@ -32,7 +32,7 @@ import { toRecord } from "./watcher.ts";
 
 export interface StoreEngineParts {
   readonly clock: Clock;
-  /** All that is durable. */
+  /** The durable history. */
   readonly timeline: Timeline;
   /** Different each time a store is opened. */
   readonly leaseIdPrefix: string;
@@ -62,7 +62,7 @@ export class StoreEngine implements Store {
   readonly #leases: LeaseTable;
   readonly #historyRevisions: number;
   #durable: Revision;
-  /** In order of revision. */
+  /** Waiting calls in order of revision. */
   #waiters: Waiter[] = [];
   #pendingBytes = 0;
   #compaction: Promise<void> = Promise.resolve();
@@ -86,6 +86,7 @@ export class StoreEngine implements Store {
     for (const version of timeline.range({ ...EVERYTHING, at: timeline.head })) this.#leases.recover(version);
     this.#journal = parts.openJournal({
       durable: (revision) => this.#settle(revision),
+      stalled: (error) => this.#rejectWaiting(error),
       failed: (error) => this.#fail(error),
     });
   }
@@ -188,7 +189,9 @@ export class StoreEngine implements Store {
       throw new StoreError("IO_ERROR", `the store is read-only after: ${this.#failure.message}`);
     }
     const health = this.#journal.health();
-    if (health.status === "read-only") throw new StoreError("NO_SPACE", health.message);
+    if (health.status === "read-only") {
+      throw new StoreError(health.reason === "unavailable" ? "UNAVAILABLE" : "NO_SPACE", health.message);
+    }
     if (this.#waiters.length >= PENDING_TXNS_MAX || this.#pendingBytes >= PENDING_BYTES_MAX) {
       throw new StoreError("OVERLOADED", `${this.#waiters.length} transactions wait for the disk`);
     }
@@ -230,6 +233,11 @@ export class StoreEngine implements Store {
 
   #fail(error: StoreError): void {
     this.#failure ??= error;
+    this.#rejectWaiting(error);
+  }
+
+  /** Rejects waiting calls. Their commits stay on the timeline, and later transactions are decided upon them. */
+  #rejectWaiting(error: StoreError): void {
     const waiters = this.#waiters;
     this.#waiters = [];
     this.#pendingBytes = 0;

@@ -13,7 +13,7 @@ export interface Version {
   older: Version | undefined;
 }
 
-/** All that one revision changed, in the order of its ops. */
+/** Everything that one revision changed, in the order of its operations. */
 export interface Commit {
   readonly revision: Revision;
   readonly changes: readonly Version[];
@@ -43,8 +43,8 @@ export interface RangeQuery {
 }
 
 /**
- * Every key's versions since the last compaction. Knows nothing of durability: the head may be ahead of what is on
- * disk, and who reads says at which revision.
+ * Holds every key's versions since the last compaction. It doesn't track durability: the head may be ahead of the disk, so
+ * readers name the revision to read at.
  */
 export class Timeline {
   readonly #keys = new KeyIndex();
@@ -145,7 +145,7 @@ export class Timeline {
     return this.head;
   }
 
-  /** For each key changed after the compaction up to the revision: how it was at either. */
+  /** Returns, for each key changed after the compaction up to the revision, its value at both. */
   changed(through: Revision): Map<string, Succession> {
     const result = new Map<string, Succession>();
     for (const commit of this.#commits) {

@@ -2,7 +2,7 @@ import type { Revision, WatchBatch } from "../store.ts";
 import { StoreError } from "../store-error.ts";
 import { Watcher, type WatchSource } from "./watcher.ts";
 
-/** All live watchers of a store. */
+/** Holds all live watchers of a store. */
 export class WatchHub {
   readonly #source: WatchSource;
   readonly #watchers = new Set<Watcher>();

@@ -59,7 +59,7 @@ export class Watcher implements AsyncIterableIterator<WatchBatch> {
     this.#wake?.();
   }
 
-  /** There are new commits. Wakes the reader only if one concerns it. */
+  /** Called after new commits. Wakes the reader only if one concerns it. */
   notify(): void {
     if (this.#wake === undefined) return;
     this.#skip(this.#source.durable);

@@ -1,20 +1,20 @@
 import { messageOf } from "@forage/common/message-of";
 import { ClassicLevel } from "classic-level";
 import { Level } from "level";
+import { corrupt } from "../format/corrupt.ts";
 import { StoreError } from "../store-error.ts";
-import { corrupt } from "./corrupt.ts";
 
 /** The LevelDB below: keys are text, values are sealed bytes. */
 export type Database = Level<string, Buffer>;
 
 export type DatabaseSnapshot = ReturnType<Database["snapshot"]>;
 
-/** Values read in one step: some thousand records, a few milliseconds. */
+/** The size of values read in one step: some thousand records, a few milliseconds. */
 const READ_AHEAD_BYTES = 1024 * 1024;
 const READ_AHEAD_RECORDS = 1000;
 
 /**
- * No compression: a flipped byte then hurts one record, which its seal names, and not a block of unknown ones. A small
+ * No compression: a flipped byte then damages one record, which its seal names, and not a block of unknown ones. A small
  * cache: after opening, nothing is read from the database.
  */
 const OPTIONS = {
@@ -40,7 +40,7 @@ export async function repairDatabase(dir: string): Promise<void> {
   await ClassicLevel.repair(dir);
 }
 
-/** Everything, by key. Ends with CORRUPT when LevelDB found a block it could not read. */
+/** Yields all records by key. Ends with CORRUPT when LevelDB finds a block that it can't read. */
 export async function* readDatabase(
   db: Database,
   snapshot?: DatabaseSnapshot,

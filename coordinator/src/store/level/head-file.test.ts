@@ -3,8 +3,9 @@ import { mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import type { Head } from "../format/findings.ts";
 import { StoreError } from "../store-error.ts";
-import { type Head, HeadFile } from "./head-file.ts";
+import { HeadFile } from "./head-file.ts";
 
 test("says what was written last, however often it was opened", (t) => {
   const file = headFile(t);

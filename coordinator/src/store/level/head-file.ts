@@ -1,18 +1,10 @@
 import { existsSync, readFileSync } from "node:fs";
 import { dirname } from "node:path";
-import type { Revision } from "../store.ts";
+import { corrupt } from "../format/corrupt.ts";
+import { crc32c } from "../format/crc32c.ts";
+import type { Head } from "../format/findings.ts";
 import { StoreError } from "../store-error.ts";
-import { corrupt } from "./corrupt.ts";
-import { crc32c } from "./crc32c.ts";
 import { type Disk, SYSTEM_DISK, writeWhole } from "./disk.ts";
-import type { Chain } from "./entry-codec.ts";
-
-/** A witness outside of the database: up to where its log must reach at least. */
-export interface Head {
-  readonly store: string;
-  readonly revision: Revision;
-  readonly chain: Chain;
-}
 
 /**
  * Two slots written in turn, so that a torn write leaves the other. Each lies in a page of its own and is one sector

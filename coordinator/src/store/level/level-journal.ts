@@ -1,13 +1,13 @@
 import type { Clock } from "../clock.ts";
 import type { Journal, JournalListener } from "../core/journal.ts";
 import type { Commit, Timeline } from "../core/timeline.ts";
+import { type Chain, type EncodedEntry, encodeEntry, entryKey } from "../format/entry-codec.ts";
+import { BASE_KEY, type Base, BaseTally, encodeBase, type StoreMeta } from "../format/meta-codec.ts";
+import { encodeRecord, recordKey } from "../format/record-codec.ts";
 import type { Revision, StoreHealth } from "../store.ts";
 import { StoreError } from "../store-error.ts";
 import { type Database, reasonOf } from "./database.ts";
-import { type Chain, type EncodedEntry, encodeEntry, entryKey } from "./entry-codec.ts";
 import type { HeadFile } from "./head-file.ts";
-import { BASE_KEY, type Base, BaseTally, encodeBase, type StoreMeta } from "./meta-codec.ts";
-import { encodeRecord, recordKey } from "./record-codec.ts";
 import type { SpaceGuard } from "./space-guard.ts";
 
 /** Commits written with one sync. A thousand waiting writers share it; more would only make the first wait longer. */
@@ -19,7 +19,10 @@ const BATCH_BYTES_MAX = 4 * 1024 * 1024;
 /** History folded in one step, between two batches: as much as a batch, so that folding keeps up with writing. */
 const FOLD_BYTES_MAX = 4 * 1024 * 1024;
 
-/** After a crash of the machine the HEAD file may be behind by this; each sync costs a writer half of one of its own. */
+/**
+ * The delay of the HEAD file's sync. After a crash of the machine the file may be behind by this. Each sync costs a writer
+ * half of one of its own.
+ */
 const HEAD_SYNC_DELAY_MS = 50;
 
 /** The longest interval between checks of the free space, so that writing resumes soon after space was freed. */
@@ -203,7 +206,10 @@ export class LevelJournal implements Journal {
     });
   }
 
-  /** Also puts back the ballast that an opening on a full disk has dropped, since the next opening may need it. */
+  /**
+   * Checks the free space. Also restores the ballast that an opening on a full disk has removed, because the next opening may
+   * need it.
+   */
   async #checkSpace(): Promise<void> {
     const { space } = this.#parts;
     await space.check();

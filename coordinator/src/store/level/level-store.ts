@@ -3,21 +3,24 @@ import { statfs } from "node:fs/promises";
 import type { Clock } from "../clock.ts";
 import type { JournalListener } from "../core/journal.ts";
 import { StoreEngine, type StoreEngineParts } from "../core/store-engine.ts";
-import type { Revision, Store } from "../store.ts";
+import type { DurableStore } from "../durable-store.ts";
+import { type BackupInfo, writeBackup } from "../format/backup.ts";
+import { ADVICE, corrupt } from "../format/corrupt.ts";
+import { CHAIN_START } from "../format/entry-codec.ts";
+import type { Head } from "../format/findings.ts";
+import { type Inspection, lastRevision } from "../format/findings.ts";
+import { BASE_KEY, encodeBase, encodeStoreMeta, STORE_KEY, type StoreMeta } from "../format/meta-codec.ts";
+import { type Rebuilt, rebuild } from "../format/rebuild.ts";
+import type { Revision } from "../store.ts";
 import { StoreError } from "../store-error.ts";
-import { type BackupInfo, writeBackup } from "./backup.ts";
-import { Advice, corrupt } from "./corrupt.ts";
 import type { Database } from "./database.ts";
 import { type Disk, SYSTEM_DISK } from "./disk.ts";
-import { CHAIN_START } from "./entry-codec.ts";
 import { Evidence } from "./evidence.ts";
 import { type StoreFiles, storeFiles } from "./files.ts";
-import { type Head, HeadFile } from "./head-file.ts";
-import { type Inspection, inspect, lastRevision } from "./inspect.ts";
+import { HeadFile } from "./head-file.ts";
+import { inspect } from "./inspect.ts";
 import { LevelJournal } from "./level-journal.ts";
-import { BASE_KEY, encodeBase, encodeStoreMeta, STORE_KEY, type StoreMeta } from "./meta-codec.ts";
 import { Ownership } from "./ownership.ts";
-import { type Rebuilt, rebuild } from "./rebuild.ts";
 import { checkRestored } from "./restore.ts";
 import { clearSalvage, finishSalvage } from "./salvage-files.ts";
 import { BALLAST_BYTES, FREE_SPACE_MIN_BYTES, SpaceGuard } from "./space-guard.ts";
@@ -30,7 +33,7 @@ export interface LevelStoreOptions {
   readonly log?: (fields: Readonly<Record<string, unknown>>, message: string) => void;
   /** Free space for us on the disk of `dir`. */
   readonly freeBytes?: () => Promise<number>;
-  /** Below this much free space the store is read-only; FREE_SPACE_MIN_BYTES by default. */
+  /** The free space below which the store is read-only. FREE_SPACE_MIN_BYTES by default. */
   readonly freeSpaceMinBytes?: number;
   /** Size of the file that is dropped to open on a full disk; BALLAST_BYTES by default. */
   readonly ballastBytes?: number;
@@ -44,21 +47,8 @@ export interface LevelStoreOptions {
   readonly disk?: Disk;
 }
 
-/** A store on the local disk. Made once, with an id that its backups carry. */
-export interface LevelStore extends Store {
-  readonly id: string;
-  /**
-   * Grows by one with each restore or salvage. Together with the revision it identifies a history: (epoch, revision) never
-   * decreases.
-   */
-  readonly epoch: number;
-  /** A random id of this history: new with each restore or lossy salvage, kept by a copy of the files. */
-  readonly lineage: string;
-  /** Writes the state as of one revision to a new file, while serving; the file is complete or absent. */
-  backup(file: string): Promise<BackupInfo>;
-  /** Reads everything on disk again, while serving; CORRUPT unless it is what was written. Takes as much memory again. */
-  verify(): Promise<void>;
-}
+/** A store on the local disk. */
+export type LevelStore = DurableStore;
 
 /**
  * Opens the store in a directory, or makes one there. LOCKED if it is open already; CORRUPT, naming the records, if
@@ -155,7 +145,7 @@ class LevelStoreEngine extends StoreEngine implements LevelStore {
       const problems = [...inspection.problems];
       const last = lastRevision(inspection);
       if (last < acknowledged) problems.push(`the log ends at revision ${last}, before ${acknowledged}`);
-      if (problems.length > 0) throw corrupt(problems, Advice.serving);
+      if (problems.length > 0) throw corrupt(problems, ADVICE.serving);
     } finally {
       await snapshot.close();
     }
@@ -210,7 +200,7 @@ async function readSound(
   return rebuild({ meta, base, empty: false, records: [], entries: [], problems: [] });
 }
 
-/** Made, but never written to: the making was cut off before the HEAD file. */
+/** Reports whether the store was created but never written to: creation ended before the HEAD file. */
 function isUntouched({ base, records, entries, meta }: Inspection): boolean {
   return meta?.opens === 0 && base?.revision === 0 && records.length === 0 && entries.length === 0;
 }

@@ -1,21 +1,15 @@
 import { randomUUID } from "node:crypto";
 import { existsSync, readdirSync } from "node:fs";
 import { basename } from "node:path";
-import type { Revision } from "../store.ts";
+import { readBackup } from "../format/backup.ts";
+import { CHAIN_START } from "../format/entry-codec.ts";
+import { checkedEpoch, RESTORE_REVISION_GAP, type RestoreResult } from "../format/restored.ts";
 import { StoreError } from "../store-error.ts";
-import { type BackupInfo, readBackup } from "./backup.ts";
 import { type Disk, emptyDirectory, SYSTEM_DISK } from "./disk.ts";
-import { CHAIN_START } from "./entry-codec.ts";
 import { type StoreFiles, storeFiles } from "./files.ts";
 import { HeadFile } from "./head-file.ts";
 import { Ownership } from "./ownership.ts";
 import { writeDatabase } from "./write-database.ts";
-
-/**
- * A restored store goes on far beyond any revision the lost one can have reached after the backup (etcd advises the
- * same number). So whoever resumes a watch from a lost revision gets COMPACTED, and does not mix two histories.
- */
-export const RESTORE_REVISION_GAP = 1_000_000_000;
 
 export interface RestoreOptions {
   /** Missing or empty; NOT_EMPTY otherwise. */
@@ -30,13 +24,6 @@ export interface RestoreOptions {
   readonly disk?: Disk;
 }
 
-export interface RestoreResult {
-  readonly backup: BackupInfo;
-  /** The revision that the store continues with. */
-  readonly revision: Revision;
-  readonly epoch: number;
-}
-
 /**
  * Makes a store of a backup, once all of the backup was checked. The store keeps its id and enters a new epoch. A
  * restore that was cut off leaves a directory that does not open, and that another restore accepts.
@@ -44,10 +31,7 @@ export interface RestoreResult {
 export async function restoreLevelStore(options: RestoreOptions): Promise<RestoreResult> {
   const { dir, file, disk = SYSTEM_DISK } = options;
   const { info, records } = await readBackup(file);
-  const { epoch = info.epoch + 1 } = options;
-  if (!(Number.isSafeInteger(epoch) && epoch > info.epoch)) {
-    throw new StoreError("INVALID_ARGUMENT", `the new epoch must be later than ${info.epoch}`);
-  }
+  const epoch = checkedEpoch(info, options.epoch);
   const files = storeFiles(dir);
   checkEmpty(files);
   disk.makeDirectory(dir);

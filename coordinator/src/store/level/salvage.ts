@@ -2,17 +2,19 @@ import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Version } from "../core/timeline.ts";
+import { CHAIN_START } from "../format/entry-codec.ts";
+import type { Head } from "../format/findings.ts";
+import { type Inspection, lastRevision } from "../format/findings.ts";
+import { RESTORE_REVISION_GAP } from "../format/restored.ts";
 import type { Revision } from "../store.ts";
 import { StoreError } from "../store-error.ts";
 import type { Database } from "./database.ts";
 import { type Disk, removeTree, SYSTEM_DISK } from "./disk.ts";
-import { CHAIN_START } from "./entry-codec.ts";
 import { databaseFiles, Evidence, linkFiles } from "./evidence.ts";
 import { type StoreFiles, storeFiles } from "./files.ts";
-import { type Head, HeadFile } from "./head-file.ts";
-import { type Inspection, inspect, lastRevision } from "./inspect.ts";
+import { HeadFile } from "./head-file.ts";
+import { inspect } from "./inspect.ts";
 import { Ownership } from "./ownership.ts";
-import { RESTORE_REVISION_GAP } from "./restore.ts";
 import { attemptDirs, clearAttempts, clearSalvage, finishSalvage, makingDir } from "./salvage-files.ts";
 import { writeDatabase } from "./write-database.ts";
 
@@ -131,7 +133,7 @@ async function readAttempt(
   }
 }
 
-/** Each key as the newest good entry or record has it. */
+/** Returns each key in its newest intact entry or record. */
 function newest({ records, entries }: Inspection): Version[] {
   const latest = new Map(records.map((record) => [record.key, record]));
   for (const entry of entries) {

@@ -2,8 +2,8 @@ import { randomFillSync } from "node:crypto";
 import { type Disk, SYSTEM_DISK, sizeOf } from "./disk.ts";
 
 /**
- * Below this much free space nothing new is written: LevelDB never recovers from a write that failed, so none may fail.
- * It covers what is already waiting (PENDING_BYTES_MAX, 32 MiB) and the files LevelDB writes in the background.
+ * The free space below which nothing new is written. LevelDB never recovers from a failed write, so none may fail. It covers
+ * the writes that are already waiting (PENDING_BYTES_MAX, 32 MiB) and the files LevelDB writes in the background.
  */
 export const FREE_SPACE_MIN_BYTES = 64 * 1024 * 1024;
 
@@ -56,7 +56,7 @@ export class SpaceGuard {
     this.#low = this.#freeBytes < (this.#low ? minBytes * FREE_SPACE_RESUME : minBytes);
   }
 
-  /** Looks again when enough was written. */
+  /** Counts written bytes and checks the space when enough were written. */
   async wrote(bytes: number): Promise<void> {
     this.#unchecked += bytes;
     if (this.#unchecked >= CHECK_EVERY_BYTES) await this.check();
@@ -70,7 +70,7 @@ export class SpaceGuard {
     await this.check();
   }
 
-  /** After opening: puts the ballast in place if there is room for it. */
+  /** Creates the ballast after opening, if there is room for it. */
   async loadBallast(): Promise<void> {
     const { ballastFile, ballastBytes, minBytes } = this.#options;
     if (sizeOf(ballastFile) === ballastBytes) return;

@@ -1,9 +1,16 @@
 import type { Version } from "../core/timeline.ts";
+import { CHAIN_START } from "../format/entry-codec.ts";
+import {
+  BASE_KEY,
+  BaseTally,
+  encodeBase,
+  encodeStoreMeta,
+  STORE_KEY,
+  type StoreMeta,
+} from "../format/meta-codec.ts";
+import { encodeRecord } from "../format/record-codec.ts";
 import type { Revision } from "../store.ts";
 import type { Disk } from "./disk.ts";
-import { CHAIN_START } from "./entry-codec.ts";
-import { BASE_KEY, BaseTally, encodeBase, encodeStoreMeta, STORE_KEY, type StoreMeta } from "./meta-codec.ts";
-import { encodeRecord } from "./record-codec.ts";
 
 /** Records are written in batches of this size: LevelDB's write buffer. */
 const BATCH_BYTES = 4 * 1024 * 1024;

@@ -1,7 +1,7 @@
 import { StoreError } from "../store-error.ts";
 import { crc32c } from "./crc32c.ts";
 
-/** Every value in the database ends with a CRC-32C of its key and all before it. */
+/** The size of the seal: every value in the database ends with a CRC-32C of its key and all bytes before it. */
 export const SEAL_BYTES = 4;
 
 /** Fills in the seal: the last four bytes of the value. Returns it. */

@@ -6,16 +6,15 @@ import { messageOf } from "@forage/common/message-of";
 import type { Version } from "../core/timeline.ts";
 import type { Revision, StoredRecord } from "../store.ts";
 import { StoreError } from "../store-error.ts";
-import { ByteWriter, sizes } from "./byte-cursor.ts";
+import { ByteWriter, SIZES } from "./byte-cursor.ts";
 import { DigestReader } from "./digest-reader.ts";
-import { SYSTEM_DISK } from "./disk.ts";
 import { decodeRecord, encodeRecord } from "./record-codec.ts";
 
 export interface BackupInfo {
   /** The id of the store it was made of. */
   readonly store: string;
   readonly epoch: number;
-  /** All records are as of this revision. */
+  /** The revision of all records. */
   readonly revision: Revision;
   readonly records: number;
   /** The digest of the whole file except for its last line, which contains it. */
@@ -65,7 +64,7 @@ export async function writeBackup(
     await handle.writeFile(`${sha256}\n`);
     await handle.sync();
     await rename(partial, file);
-    SYSTEM_DISK.syncDirectory(dirname(file));
+    await syncDirectory(dirname(file));
     return { ...header, sha256 };
   } catch (error) {
     await rm(partial, { force: true });
@@ -92,9 +91,9 @@ export async function readBackup(
     const header = parseHeader(await reader.line(LINE_BYTES_MAX));
     const records: Version[] = [];
     for (let i = 0; i < header.records; i++) {
-      const lengths = await reader.exactly(2 * sizes.uint32);
+      const lengths = await reader.exactly(2 * SIZES.uint32);
       const dbKey = await reader.exactly(Math.min(RECORD_BYTES_MAX, lengths.readUInt32LE(0)));
-      const value = await reader.exactly(Math.min(RECORD_BYTES_MAX, lengths.readUInt32LE(sizes.uint32)));
+      const value = await reader.exactly(Math.min(RECORD_BYTES_MAX, lengths.readUInt32LE(SIZES.uint32)));
       records.push(decodeRecord(dbKey.toString("utf8"), value));
     }
     const sha256 = reader.digest();
@@ -109,6 +108,16 @@ export async function readBackup(
   }
 }
 
+/** Makes the names in a directory durable. */
+async function syncDirectory(path: string): Promise<void> {
+  const handle = await open(path, "r");
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
 type Header = Omit<BackupInfo, "sha256">;
 
 function* layOut(header: Header, records: readonly StoredRecord[]): Generator<Buffer> {
@@ -117,7 +126,7 @@ function* layOut(header: Header, records: readonly StoredRecord[]): Generator<Bu
   for (const record of records) {
     const { dbKey, value } = encodeRecord({ lease: undefined, older: undefined, ...record });
     const key = Buffer.from(dbKey);
-    const { bytes: lengths } = new ByteWriter(2 * sizes.uint32).uint32(key.length).uint32(value.length);
+    const { bytes: lengths } = new ByteWriter(2 * SIZES.uint32).uint32(key.length).uint32(value.length);
     parts.push(lengths, key, value);
     bytes += lengths.length + key.length + value.length;
     if (bytes < WRITE_BYTES) continue;

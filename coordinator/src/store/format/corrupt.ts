@@ -1,19 +1,19 @@
 import { StoreError } from "../store-error.ts";
 
 /** Returns an error with the problems and the advice. */
-export function corrupt(problems: readonly string[], advice = Advice.refused, cause?: unknown): StoreError {
+export function corrupt(problems: readonly string[], advice = ADVICE.refused, cause?: unknown): StoreError {
   const listed = problems.slice(0, PROBLEMS_LISTED_MAX).join("; ");
   const others = problems.length - PROBLEMS_LISTED_MAX;
   const more = others > 0 ? `; and ${others} more` : "";
   return new StoreError("CORRUPT", `the store is damaged: ${listed}${more}. ${advice}`, { cause });
 }
 
-export const Advice = {
+export const ADVICE = {
   refused:
     "Its files are as they were found. Restore a backup into an empty directory, or salvage what is left, which names what is lost",
   serving:
     "The coordinator serves intact state from memory: make a backup now and restore it into an empty directory",
 };
 
-/** Enough to see what happened, short enough for a log line. */
+/** The limit of problems listed: enough to see what happened, short enough for a log line. */
 const PROBLEMS_LISTED_MAX = 5;

@@ -82,4 +82,4 @@ export class ByteReader {
   }
 }
 
-export const sizes = { uint8: 1, uint32: 4, number: NUMBER_BYTES } as const;
+export const SIZES = { uint8: 1, uint32: 4, number: NUMBER_BYTES } as const;

@@ -10,7 +10,7 @@ export const BASE_KEY = "m/base";
 
 /** The store's identity and format. */
 export interface StoreMeta {
-  /** Made once, kept in backups. */
+  /** The store's id. Created once and kept in backups. */
   readonly id: string;
   /** One more with each restore or salvage: what happened after is another history. */
   readonly epoch: number;
@@ -37,22 +37,22 @@ export interface Base {
 }
 
 export function encodeStoreMeta(meta: StoreMeta): Buffer {
-  return encode(STORE_KEY, meta);
+  return encodeFields(STORE_KEY, meta);
 }
 
 export function decodeStoreMeta(value: Buffer): StoreMeta {
-  const { id, epoch, opens, lineage } = decode(STORE_KEY, value);
+  const { id, epoch, opens, lineage } = decodeFields(STORE_KEY, value);
   if (typeof id !== "string" || typeof epoch !== "number" || typeof opens !== "number")
     throw unreadable(STORE_KEY);
   return { id, epoch, opens, ...(typeof lineage === "string" && { lineage }) };
 }
 
 export function encodeBase(base: Base): Buffer {
-  return encode(BASE_KEY, { ...base, chain: base.chain.toString("hex") });
+  return encodeFields(BASE_KEY, { ...base, chain: base.chain.toString("hex") });
 }
 
 export function decodeBase(value: Buffer): Base {
-  const { revision, chain, count, sum } = decode(BASE_KEY, value);
+  const { revision, chain, count, sum } = decodeFields(BASE_KEY, value);
   if (typeof revision !== "number" || typeof chain !== "string") throw unreadable(BASE_KEY);
   if (typeof count !== "number" || typeof sum !== "number") throw unreadable(BASE_KEY);
   return { revision, chain: Buffer.from(chain, "hex"), count, sum };
@@ -95,19 +95,19 @@ export class BaseTally {
 /** Far above any seal, far below what a number holds exactly. */
 const SUM_MODULUS = 2 ** 48;
 
-function encode(dbKey: string, fields: object): Buffer {
+export function encodeFields(dbKey: string, fields: object): Buffer {
   const json = Buffer.from(JSON.stringify(fields));
   const value = Buffer.concat([json, Buffer.alloc(SEAL_BYTES)]);
   seal(dbKey, value);
   return value;
 }
 
-function decode(dbKey: string, value: Buffer): Record<string, unknown> {
+export function decodeFields(dbKey: string, value: Buffer): Record<string, unknown> {
   const fields: unknown = JSON.parse(unseal(dbKey, value).toString("utf8"));
   if (typeof fields !== "object" || fields === null) throw unreadable(dbKey);
   return { ...fields };
 }
 
-function unreadable(dbKey: string): StoreError {
+export function unreadable(dbKey: string): StoreError {
   return new StoreError("CORRUPT", `${describe(dbKey)} has an unknown layout, a newer version wrote it`);
 }

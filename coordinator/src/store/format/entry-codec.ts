@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { Commit, Version } from "../core/timeline.ts";
 import type { Revision } from "../store.ts";
 import { StoreError } from "../store-error.ts";
-import { ByteReader, ByteWriter, sizes } from "./byte-cursor.ts";
+import { ByteReader, ByteWriter, SIZES } from "./byte-cursor.ts";
 import { toLease } from "./record-codec.ts";
 import { describe, SEAL_BYTES, seal, unseal } from "./sealed.ts";
 
@@ -69,21 +69,21 @@ export function decodeEntry(dbKey: string, sealed: Buffer): DecodedEntry {
   return { revision, previous, chain: chainOf(sealed), changes };
 }
 
-const HEADER_BYTES = sizes.uint8 + sizes.number + CHAIN_BYTES + sizes.uint32;
+const HEADER_BYTES = SIZES.uint8 + SIZES.number + CHAIN_BYTES + SIZES.uint32;
 
 function chainOf(entry: Buffer): Chain {
   return createHash("sha256").update(entry).digest();
 }
 
 function changeSize(change: Version, keyBytes: number): number {
-  const both = sizes.uint8 + sizes.uint32 + keyBytes;
+  const both = SIZES.uint8 + SIZES.uint32 + keyBytes;
   if (change.value === undefined) return both;
   return (
     both +
-    2 * sizes.number +
-    sizes.uint8 +
+    2 * SIZES.number +
+    SIZES.uint8 +
     (change.lease?.length ?? 0) +
-    sizes.uint32 +
+    SIZES.uint32 +
     change.value.byteLength
   );
 }

@@ -2,7 +2,7 @@ import { Timeline, type Version } from "../core/timeline.ts";
 import type { Revision } from "../store.ts";
 import { corrupt } from "./corrupt.ts";
 import { CHAIN_START, type Chain } from "./entry-codec.ts";
-import type { Inspection } from "./inspect.ts";
+import type { Inspection } from "./findings.ts";
 import type { Base, StoreMeta } from "./meta-codec.ts";
 
 /** A database that is sound. */

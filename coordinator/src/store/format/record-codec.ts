@@ -1,7 +1,7 @@
 import type { Version } from "../core/timeline.ts";
 import type { LeaseId } from "../store.ts";
 import { StoreError } from "../store-error.ts";
-import { ByteReader, ByteWriter, sizes } from "./byte-cursor.ts";
+import { ByteReader, ByteWriter, SIZES } from "./byte-cursor.ts";
 import { describe, SEAL_BYTES, seal, unseal } from "./sealed.ts";
 
 /** The first byte of every record: how the rest is laid out. */
@@ -22,7 +22,7 @@ export function encodeRecord(version: Version): EncodedRecord {
   const dbKey = recordKey(version.key);
   const lease = Buffer.from(version.lease ?? "");
   const value = version.value ?? NOTHING;
-  const size = sizes.uint8 + 3 * sizes.number + sizes.uint8 + lease.length + value.byteLength + SEAL_BYTES;
+  const size = SIZES.uint8 + 3 * SIZES.number + SIZES.uint8 + lease.length + value.byteLength + SEAL_BYTES;
   const { bytes } = new ByteWriter(size)
     .uint8(FORMAT)
     .number(version.createRevision)

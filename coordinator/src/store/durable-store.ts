@@ -1,0 +1,18 @@
+import type { BackupInfo } from "./format/backup.ts";
+import type { Store } from "./store.ts";
+
+/** A store that outlasts its process. Made once, with an id that its backups carry. */
+export interface DurableStore extends Store {
+  readonly id: string;
+  /**
+   * Grows by one with each restore or salvage. Together with the revision it identifies a history: (epoch, revision) never
+   * decreases.
+   */
+  readonly epoch: number;
+  /** A random id of this history: new with each restore or lossy salvage, kept by a copy of the files. */
+  readonly lineage: string;
+  /** Writes the state as of one revision to a new file, while serving; the file is complete or absent. */
+  backup(file: string): Promise<BackupInfo>;
+  /** Reads everything that is stored again, while serving; CORRUPT unless it is what was written. Takes as much memory again. */
+  verify(): Promise<void>;
+}

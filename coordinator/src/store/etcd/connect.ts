@@ -1,0 +1,73 @@
+import { randomUUID } from "node:crypto";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { MonotonicClock } from "@forage/common/clock";
+import { type DirectoryLock, lockDirectory } from "@forage/identity/directory-lock";
+import { StoreError } from "../store-error.ts";
+import type { Etcd } from "./etcd.ts";
+import { EtcdClient } from "./etcd-client.ts";
+import type { Leader } from "./leadership.ts";
+import { prefixed } from "./prefixed.ts";
+import { type EtcdSettings, etcdEndpoints } from "./settings.ts";
+
+/** A connection to the store in etcd, for one process of one data directory. */
+export interface EtcdConnection {
+  readonly etcd: Etcd;
+  readonly self: Leader;
+  readonly callClock: MonotonicClock;
+  /** Lets the next process of the data directory connect. */
+  readonly onClosed: () => void;
+}
+
+export interface ConnectOptions {
+  readonly settings: EtcdSettings;
+  /** Holds the coordinator's id in etcd. Created if it does not exist. */
+  readonly dir: string;
+  /** The host's name, for people. */
+  readonly hostName: string;
+  readonly clock: MonotonicClock;
+  /** Wall clock in milliseconds, by which grpc-js counts deadlines. */
+  readonly nowMs: () => number;
+}
+
+/**
+ * Connects as the coordinator of the directory.
+ * @throws StoreError LOCKED when another process has connected as the same one.
+ */
+export async function connectToEtcd(options: ConnectOptions): Promise<EtcdConnection> {
+  const { settings, dir, hostName, clock, nowMs } = options;
+  const endpoints = etcdEndpoints(settings);
+  mkdirSync(dir, { recursive: true, mode: 0o700 });
+  const lock = await takeLock(dir);
+  return {
+    etcd: prefixed(new EtcdClient({ endpoints, nowMs }), settings.prefix),
+    self: { holder: holderOf(dir), name: hostName },
+    callClock: clock,
+    onClosed: () => lock.release(),
+  };
+}
+
+async function takeLock(dir: string): Promise<DirectoryLock> {
+  const lock = await lockDirectory(dir).catch((cause: unknown) => {
+    throw new StoreError("IO_ERROR", `the directory ${dir} can't be guarded`, { cause });
+  });
+  if (lock !== undefined) return lock;
+  throw new StoreError(
+    "LOCKED",
+    `another process uses ${dir}: stop the coordinator, or wait until the other task has ended`,
+  );
+}
+
+/** Random, and the same for each start: a restarted coordinator need not wait for the end of its own lease. */
+function holderOf(dir: string): string {
+  const path = join(dir, "coordinator-id");
+  try {
+    writeFileSync(path, `${randomUUID()}\n`, { flag: "wx", mode: 0o600 });
+  } catch (error) {
+    const exists = error instanceof Error && "code" in error && error.code === "EEXIST";
+    if (!exists) throw StoreError.from(error);
+  }
+  const id = readFileSync(path, "utf8").trim();
+  if (/^[0-9a-f-]{36}$/.test(id)) return id;
+  throw new StoreError("CORRUPT", `${path} holds no id: remove the file, and the coordinator gets a new id`);
+}

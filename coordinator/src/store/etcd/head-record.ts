@@ -1,0 +1,20 @@
+import type { Head } from "../format/findings.ts";
+import { decodeFields, encodeFields, unreadable } from "../format/meta-codec.ts";
+import { HEAD_KEY } from "./layout.ts";
+
+/** The head as the leader writes it. `opening` differs for each opening, so that two leaders never write the same bytes. */
+export interface HeadRecord extends Head {
+  readonly opening: string;
+}
+
+export function encodeHead({ chain, ...fields }: HeadRecord): Buffer {
+  return encodeFields(HEAD_KEY, { ...fields, chain: chain.toString("hex") });
+}
+
+/** @throws StoreError CORRUPT unless it is exactly what was written. */
+export function decodeHead(value: Buffer): HeadRecord {
+  const { store, revision, chain, opening } = decodeFields(HEAD_KEY, value);
+  if (typeof store !== "string" || typeof revision !== "number") throw unreadable(HEAD_KEY);
+  if (typeof chain !== "string" || typeof opening !== "string") throw unreadable(HEAD_KEY);
+  return { store, revision, chain: Buffer.from(chain, "hex"), opening };
+}

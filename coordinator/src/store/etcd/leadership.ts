@@ -1,0 +1,188 @@
+import { pause } from "@forage/common/clock";
+import { StoreError } from "../store-error.ts";
+import type { Etcd, EtcdRecord } from "./etcd.ts";
+import { EtcdError } from "./etcd-error.ts";
+import { type Insistence, insist } from "./insist.ts";
+import { HEAD_KEY, LEADER_KEY } from "./layout.ts";
+
+/**
+ * The time after which the next coordinator may lead when the leader is gone. etcd's shortest is 2 s; below 5 s an election
+ * of etcd could cost the lead.
+ */
+export const LEADER_TTL_SECONDS = 5;
+
+/** Two tries to keep the lease fit into its time. */
+const RENEWALS_PER_TTL = 3;
+
+/** A watch can end without a message, so the leader's record is read again at times. */
+const LOOK_EVERY_MS = 2_000;
+
+/** The coordinator that leads. */
+export interface Leader {
+  /** Stays the same over restarts of one coordinator. */
+  readonly holder: string;
+  /** For people: the host's name. */
+  readonly name: string;
+}
+
+export interface LeadershipParts extends Omit<Insistence, "onRetry"> {
+  readonly etcd: Etcd;
+  readonly self: Leader;
+}
+
+/**
+ * The right to write, held as a key under a lease that etcd ends unless it is kept alive. The lease alone proves nothing: a
+ * process that was paused doesn't know that its time is over. Therefore every write compares the revision that created the key.
+ */
+export class Leadership {
+  readonly #parts: LeadershipParts;
+  readonly #ending = new AbortController();
+  #lease: bigint;
+  #createRevision: bigint;
+  #ended = false;
+  #onEnded: () => void = () => {};
+
+  private constructor(parts: LeadershipParts, lease: bigint, createRevision: bigint) {
+    this.#parts = parts;
+    this.#lease = lease;
+    this.#createRevision = createRevision;
+    void this.#renew();
+  }
+
+  /**
+   * Waits until no other coordinator leads. A former process of the same coordinator is not waited for: the caller holds
+   * the lock of its data directory, so that process has ended.
+   */
+  static async take(parts: LeadershipParts, onStandby: (leader: Leader) => void): Promise<Leadership> {
+    const { etcd, self, signal } = parts;
+    let lease: bigint | undefined;
+    for (;;) {
+      const found = await insist(() => etcd.range({ from: LEADER_KEY }), parts);
+      const [record] = found.records;
+      if (signal.aborted) throw new StoreError("CLOSED", "the opening was cancelled");
+      if (record !== undefined) {
+        const leader = decodeLeader(record);
+        if (leader.holder === self.holder) await insist(() => etcd.txn(removal(record)), parts);
+        else {
+          onStandby(leader);
+          await untilChanged(parts, found.revision);
+        }
+        continue;
+      }
+      lease ??= await insist(() => etcd.grantLease(LEADER_TTL_SECONDS), parts);
+      if (!(await insist(() => etcd.keepLeaseAlive(lease ?? 0n), parts))) {
+        lease = undefined;
+        continue;
+      }
+      const value = encodeLeader(self, lease);
+      const free = { kind: "createRevision", key: LEADER_KEY, revision: 0n } as const;
+      const put = { kind: "put", key: LEADER_KEY, value, lease } as const;
+      const granted = lease;
+      const result = await insist(() => etcd.txn({ compares: [free], ops: [put] }), parts);
+      if (result.succeeded) return new Leadership(parts, granted, result.revision);
+    }
+  }
+
+  /** The fencing token: compared in every write. */
+  get createRevision(): bigint {
+    return this.#createRevision;
+  }
+
+  /** Whether the lease has ended, so that another coordinator may lead. */
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  onEnded(run: () => void): void {
+    this.#onEnded = run;
+  }
+
+  /**
+   * Takes the lead again after the lease has ended, unless another coordinator has led since: that one has moved the head.
+   * @throws StoreError IO_ERROR when the lead is lost.
+   */
+  async retake(headRevision: bigint): Promise<void> {
+    const { etcd, self } = this.#parts;
+    const lease = await insist(() => etcd.grantLease(LEADER_TTL_SECONDS), this.#parts);
+    const value = encodeLeader(self, lease);
+    const result = await insist(
+      () =>
+        etcd.txn({
+          compares: [
+            { kind: "createRevision", key: LEADER_KEY, revision: 0n },
+            { kind: "modRevision", key: HEAD_KEY, revision: headRevision },
+          ],
+          ops: [{ kind: "put", key: LEADER_KEY, value, lease }],
+          otherwise: [LEADER_KEY, HEAD_KEY],
+        }),
+      this.#parts,
+    );
+    const [leader, head] = result.found;
+    // A try without an answer may have put the record.
+    const own = leader?.value.equals(value) === true && head?.modRevision === headRevision;
+    if (!result.succeeded && !own) throw lost(leader);
+    this.#lease = lease;
+    this.#createRevision = result.succeeded ? result.revision : (leader?.createRevision ?? 0n);
+    this.#ended = false;
+  }
+
+  /** Lets the next coordinator lead at once. */
+  async release(): Promise<void> {
+    this.#ending.abort();
+    // Without an answer the lease ends by itself.
+    await this.#parts.etcd.revokeLease(this.#lease).catch(() => {});
+  }
+
+  async #renew(): Promise<void> {
+    const { etcd, clock, outage } = this.#parts;
+    const { signal } = this.#ending;
+    while (!signal.aborted) {
+      await pause(clock, (LEADER_TTL_SECONDS * 1000) / RENEWALS_PER_TTL, signal);
+      if (signal.aborted) return;
+      const lease = this.#lease;
+      try {
+        const alive = await etcd.keepLeaseAlive(lease);
+        outage.answered();
+        if (!alive && lease === this.#lease && !signal.aborted) {
+          this.#ended = true;
+          this.#onEnded();
+        }
+      } catch (error) {
+        if (error instanceof EtcdError) outage.unanswered(error);
+      }
+    }
+  }
+}
+
+export function lost(leader: EtcdRecord | undefined): StoreError {
+  const who = leader === undefined ? "another coordinator led" : `${decodeLeader(leader).name} leads`;
+  return new StoreError("IO_ERROR", `this coordinator has lost the lead: ${who} in the meantime`);
+}
+
+function encodeLeader({ holder, name }: Leader, lease: bigint): Buffer {
+  return Buffer.from(JSON.stringify({ holder, name, lease: String(lease) }));
+}
+
+function decodeLeader({ value }: EtcdRecord): Leader {
+  try {
+    const { holder, name }: Record<string, unknown> = { ...JSON.parse(value.toString("utf8")) };
+    if (typeof holder === "string" && typeof name === "string") return { holder, name };
+  } catch {
+    // Falls through: whoever wrote it, it is not this coordinator.
+  }
+  return { holder: "", name: "an unknown program" };
+}
+
+function removal({ createRevision }: EtcdRecord) {
+  const same = { kind: "createRevision", key: LEADER_KEY, revision: createRevision } as const;
+  return { compares: [same], ops: [{ kind: "delete", from: LEADER_KEY } as const] };
+}
+
+async function untilChanged(parts: LeadershipParts, after: bigint): Promise<void> {
+  const { etcd, clock, signal } = parts;
+  const enough = new AbortController();
+  const either = AbortSignal.any([signal, enough.signal]);
+  const timer = pause(clock, LOOK_EVERY_MS, either).then(() => enough.abort());
+  await etcd.changed(LEADER_KEY, after, either).catch(() => timer);
+  enough.abort();
+}
