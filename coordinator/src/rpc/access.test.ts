@@ -3,19 +3,25 @@ import { describe, test } from "node:test";
 import { nodeId } from "@forage/identity";
 import { ROLES, type Role } from "@forage/identity/authorize";
 import { WorkspaceManagerService } from "@forage/proto/core";
+import { WorkspaceContentServiceService } from "@forage/proto/forage/workspaces/v1/content";
 import { WorkspaceNodeServiceService } from "@forage/proto/forage/workspaces/v1/workspaces";
 import { CoordinatorError } from "../errors.ts";
 import { servedDefinitions } from "../services.ts";
 import { assertMayCall, assertNamespace, methodTable } from "./access.ts";
 import type { Caller } from "./caller.ts";
 
-const definitions = [...servedDefinitions, WorkspaceManagerService, WorkspaceNodeServiceService];
+const definitions = [
+  ...servedDefinitions,
+  WorkspaceManagerService,
+  WorkspaceContentServiceService,
+  WorkspaceNodeServiceService,
+];
 const methods = definitions.flatMap((definition) => Object.values(definition).map(({ path }) => path));
 const node: Caller = { kind: "node", nodeId: nodeId("n1") };
-const anonymous: Caller = { kind: "anonymous" };
+const ANONYMOUS: Caller = { kind: "anonymous" };
 
 /** The requirement of each method, written a second time on purpose, so that a change of rights shows here. */
-const expected: Readonly<Record<string, Role | "node" | "anyone" | "cluster admin" | "cluster viewer">> = {
+const EXPECTED: Readonly<Record<string, Role | "node" | "anyone" | "cluster admin" | "cluster viewer">> = {
   "/forest.v1.ForageService/ApplyResources": "editor",
   "/forest.v1.ForageService/WatchRollout": "viewer",
   "/forest.v1.ForageService/DeleteResources": "editor",
@@ -40,6 +46,8 @@ const expected: Readonly<Record<string, Role | "node" | "anyone" | "cluster admi
   "/forage.operator.v1.OperatorService/WatchEvents": "viewer",
   "/forage.operator.v1.OperatorService/Apply": "editor",
   "/forage.operator.v1.OperatorService/Plan": "viewer",
+  "/forage.operator.v1.OperatorService/WhatIf": "cluster viewer",
+  "/forage.operator.v1.OperatorService/Capacity": "cluster viewer",
   "/forage.operator.v1.OperatorService/Why": "viewer",
   "/forage.operator.v1.OperatorService/PutObject": "editor",
   "/forage.operator.v1.OperatorService/GetObject": "viewer",
@@ -56,6 +64,7 @@ const expected: Readonly<Record<string, Role | "node" | "anyone" | "cluster admi
   "/forage.operator.v1.OperatorService/CreateJoinToken": "cluster admin",
   "/forage.operator.v1.OperatorService/CreateApiToken": "cluster admin",
   "/forage.operator.v1.OperatorService/ListApiTokens": "cluster admin",
+  "/forage.operator.v1.OperatorService/ListAudit": "cluster admin",
   "/forage.operator.v1.OperatorService/RevokeApiToken": "cluster admin",
   "/forage.operator.v1.OperatorService/ListNamespaces": "viewer",
   "/forage.operator.v1.OperatorService/SetNamespacePolicy": "cluster admin",
@@ -73,6 +82,10 @@ const expected: Readonly<Record<string, Role | "node" | "anyone" | "cluster admi
   "/forage.workspaces.v1.WorkspaceNodeService/Sync": "node",
   "/forage.workspaces.v1.WorkspaceNodeService/Upload": "node",
   "/forage.workspaces.v1.WorkspaceNodeService/Download": "node",
+  "/forage.workspaces.v1.WorkspaceContentService/ListContent": "viewer",
+  "/forage.workspaces.v1.WorkspaceContentService/RetryContent": "editor",
+  "/forage.workspaces.v1.WorkspaceContentService/DiscardContent": "editor",
+  "/forage.workspaces.v1.WorkspaceContentService/DownloadContent": "editor",
   "/wsman.WorkspaceManager/GetWorkspaces": "viewer",
   "/wsman.WorkspaceManager/StartWorkspace": "editor",
   "/wsman.WorkspaceManager/StopWorkspace": "editor",
@@ -91,17 +104,17 @@ const expected: Readonly<Record<string, Role | "node" | "anyone" | "cluster admi
 
 test("every method that is served has its line, and no line is left over", () => {
   assert.deepEqual([...methods].sort(), Object.keys(methodTable).sort());
-  assert.deepEqual([...methods].sort(), Object.keys(expected).sort());
+  assert.deepEqual([...methods].sort(), Object.keys(EXPECTED).sort());
 });
 
 for (const method of methods) {
   describe(method, () => {
-    const wanted = expected[method] ?? "node";
+    const wanted = EXPECTED[method] ?? "node";
     const role = ROLES.find((r) => wanted === r || wanted === `cluster ${r}`);
 
     test("strangers", () => {
       const code = wanted === "anyone" ? undefined : "UNAUTHENTICATED";
-      assert.equal(refusal(anonymous, method, "shop"), code);
+      assert.equal(refusal(ANONYMOUS, method, "shop"), code);
     });
     test("nodes", () => {
       const allowed = wanted === "anyone" || wanted === "node";
@@ -132,7 +145,7 @@ for (const method of methods) {
 }
 
 test("a method without a line is closed to everyone", () => {
-  for (const caller of [anonymous, node, user("admin", "*")]) {
+  for (const caller of [ANONYMOUS, node, user("admin", "*")]) {
     for (const method of ["/forest.v1.ForageService/Other", "", "toString", "/grpc.health.v1.Health/Other"])
       assert.throws(() => assertMayCall(caller, method, {}), { code: "PERMISSION_DENIED" });
   }
@@ -161,7 +174,7 @@ test("a role in one namespace gives nothing in another where a lesser one is hel
 /** Returns the refusal of a call for the namespace: by the access table, or by the handler if only that knows the namespace. */
 function refusal(caller: Caller, method: string, namespace: string): string | undefined {
   const byHandler =
-    /WatchRollout|GetRollout|Exec$|PortForward|Copy$|Destination|Health|Reflection|WorkspaceManager/.test(
+    /WatchRollout|GetRollout|Exec$|PortForward|Copy$|Destination|Health|Reflection|WorkspaceManager|WorkspaceContent/.test(
       method,
     );
   try {

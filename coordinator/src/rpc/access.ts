@@ -2,8 +2,8 @@ import { authorize, type Denial, type MethodTable, type Role } from "@forage/ide
 import { CoordinatorError } from "../errors.ts";
 import type { Caller } from "./caller.ts";
 
-const anyone = { who: "anyone" } as const;
-const node = { who: "node" } as const;
+const ANYONE = { who: "anyone" } as const;
+const NODE = { who: "node" } as const;
 const inNamespace = (role: Role) => ({ who: "user", role, scope: "namespace" }) as const;
 const inCluster = (role: Role) => ({ who: "user", role, scope: "cluster" }) as const;
 
@@ -34,6 +34,8 @@ export const methodTable: MethodTable = {
   "/forage.operator.v1.OperatorService/WatchEvents": inNamespace("viewer"),
   "/forage.operator.v1.OperatorService/Apply": inNamespace("editor"),
   "/forage.operator.v1.OperatorService/Plan": inNamespace("viewer"),
+  "/forage.operator.v1.OperatorService/WhatIf": inCluster("viewer"),
+  "/forage.operator.v1.OperatorService/Capacity": inCluster("viewer"),
   "/forage.operator.v1.OperatorService/Why": inNamespace("viewer"),
   "/forage.operator.v1.OperatorService/UpdateNode": inCluster("admin"),
   "/forage.operator.v1.OperatorService/PutMetric": inNamespace("editor"),
@@ -50,23 +52,28 @@ export const methodTable: MethodTable = {
   "/forage.operator.v1.OperatorService/SetNamespaceQuota": inCluster("admin"),
   "/forage.operator.v1.OperatorService/ListApiTokens": inCluster("admin"),
   "/forage.operator.v1.OperatorService/RevokeApiToken": inCluster("admin"),
+  "/forage.operator.v1.OperatorService/ListAudit": inCluster("admin"),
   "/forage.operator.v1.OperatorService/ListCertificates": inCluster("viewer"),
   "/forage.operator.v1.OperatorService/RenewCertificate": inCluster("admin"),
   "/forage.operator.v1.OperatorService/GetCertificateAuthority": inCluster("viewer"),
-  "/grpc.health.v1.Health/Check": anyone,
+  "/grpc.health.v1.Health/Check": ANYONE,
   // A stream takes a place for as long as its caller likes, so that it needs a token.
   "/grpc.health.v1.Health/Watch": inNamespace("destination-reader"),
   "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo": inNamespace("viewer"),
   "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": inNamespace("viewer"),
-  "/forage.agent.v1.EnrollmentService/Join": anyone,
-  "/forage.agent.v1.AgentService/Connect": node,
-  "/forage.agent.v1.AgentService/Renew": node,
-  "/forage.agent.v1.AgentService/Serve": node,
+  "/forage.agent.v1.EnrollmentService/Join": ANYONE,
+  "/forage.agent.v1.AgentService/Connect": NODE,
+  "/forage.agent.v1.AgentService/Renew": NODE,
+  "/forage.agent.v1.AgentService/Serve": NODE,
   "/io.linkerd.proxy.destination.Destination/Get": inNamespace("destination-reader"),
   "/io.linkerd.proxy.destination.Destination/GetProfile": inNamespace("destination-reader"),
-  "/forage.workspaces.v1.WorkspaceNodeService/Sync": node,
-  "/forage.workspaces.v1.WorkspaceNodeService/Upload": node,
-  "/forage.workspaces.v1.WorkspaceNodeService/Download": node,
+  "/forage.workspaces.v1.WorkspaceNodeService/Sync": NODE,
+  "/forage.workspaces.v1.WorkspaceNodeService/Upload": NODE,
+  "/forage.workspaces.v1.WorkspaceNodeService/Download": NODE,
+  "/forage.workspaces.v1.WorkspaceContentService/ListContent": inNamespace("viewer"),
+  "/forage.workspaces.v1.WorkspaceContentService/RetryContent": inNamespace("editor"),
+  "/forage.workspaces.v1.WorkspaceContentService/DiscardContent": inNamespace("editor"),
+  "/forage.workspaces.v1.WorkspaceContentService/DownloadContent": inNamespace("editor"),
   "/wsman.WorkspaceManager/GetWorkspaces": inNamespace("viewer"),
   "/wsman.WorkspaceManager/StartWorkspace": inNamespace("editor"),
   "/wsman.WorkspaceManager/StopWorkspace": inNamespace("editor"),
@@ -83,7 +90,11 @@ export const methodTable: MethodTable = {
   "/wsman.WorkspaceManager/DescribeCluster": inNamespace("viewer"),
 };
 
-const renewal = "/forage.agent.v1.AgentService/Renew";
+const RENEWAL = "/forage.agent.v1.AgentService/Renew";
+const CONNECTION = "/forage.agent.v1.AgentService/Connect";
+
+const IN_NAMESPACE_OF_WORKSPACES =
+  /^\/(wsman\.WorkspaceManager|forage\.workspaces\.v1\.WorkspaceContentService)\//;
 
 /** Methods whose namespace isn't a field of the request: their handlers call `assertNamespace` once they know it. */
 const handlerDecides: ReadonlySet<string> = new Set([
@@ -98,13 +109,15 @@ const handlerDecides: ReadonlySet<string> = new Set([
   "/io.linkerd.proxy.destination.Destination/Get",
   "/io.linkerd.proxy.destination.Destination/GetProfile",
   // The namespace of workspaces is a setting.
-  ...Object.keys(methodTable).filter((method) => method.startsWith("/wsman.WorkspaceManager/")),
+  ...Object.keys(methodTable).filter((method) => IN_NAMESPACE_OF_WORKSPACES.test(method)),
 ]);
 
 /** Throws UNAUTHENTICATED or PERMISSION_DENIED unless the caller may make this call. */
 export function assertMayCall(caller: Caller, method: string, request: unknown): void {
   // An expired certificate is good for one thing: to be renewed.
-  if (caller.kind === "anonymous" && caller.expiredNode !== undefined && method === renewal) return;
+  if (caller.kind === "anonymous" && caller.expiredNode !== undefined && method === RENEWAL) return;
+  // A node that the store doesn't know may have joined after an old copy of the store was made. Its hello is read and refused.
+  if (caller.kind === "anonymous" && caller.refusedNode !== undefined && method === CONNECTION) return;
   if (!handlerDecides.has(method)) {
     check(caller, method, namespaceOf(request));
     return;

@@ -9,58 +9,58 @@ import { Admission, type AdmissionOptions } from "./admission.ts";
 import type { Caller } from "./caller.ts";
 import { serverOptions } from "./server-options.ts";
 
-const limit = { timeout: 60_000 };
-const join = "/forage.agent.v1.EnrollmentService/Join";
-const apply = "/forest.v1.ForageService/ApplyResources";
-const anonymous: Caller = { kind: "anonymous" };
-const user: Caller = { kind: "user", name: "token:a", grants: [{ role: "admin", namespaces: "*" }] };
+const LIMIT = { timeout: 60_000 };
+const JOIN = "/forage.agent.v1.EnrollmentService/Join";
+const APPLY = "/forest.v1.ForageService/ApplyResources";
+const ANONYMOUS: Caller = { kind: "anonymous" };
+const USER: Caller = { kind: "user", name: "token:a", grants: [{ role: "admin", namespaces: "*" }] };
 
-test("a call without credentials is answered before its request arrives, and reset", limit, async (t) => {
-  const { session, admission, handled } = await served(t, { identify: () => anonymous });
-  const answers = await Promise.all(Array.from({ length: 50 }, () => answerOf(open(session, apply))));
+test("a call without credentials is answered before its request arrives, and reset", LIMIT, async (t) => {
+  const { session, admission, handled } = await served(t, { identify: () => ANONYMOUS });
+  const answers = await Promise.all(Array.from({ length: 50 }, () => answerOf(open(session, APPLY))));
   for (const { code } of answers) assert.equal(code, status.UNAUTHENTICATED);
   assert.equal(handled(), 0);
   assert.equal(admission.openCalls, 0);
 });
 
-test("a connection without credentials has four open calls, and the next is refused", limit, async (t) => {
-  const { session, admission } = await served(t, { identify: () => anonymous });
-  const held = Array.from({ length: 4 }, () => open(session, join));
-  assert.equal((await answerOf(open(session, join))).code, status.RESOURCE_EXHAUSTED);
+test("a connection without credentials has four open calls, and the next is refused", LIMIT, async (t) => {
+  const { session, admission } = await served(t, { identify: () => ANONYMOUS });
+  const held = Array.from({ length: 4 }, () => open(session, JOIN));
+  assert.equal((await answerOf(open(session, JOIN))).code, status.RESOURCE_EXHAUSTED);
   assert.equal(admission.openCalls, 4);
   held[0]?.end(framed(10));
   if (held[0]) assert.equal((await answerOf(held[0])).code, status.OK);
-  const next = open(session, join);
+  const next = open(session, JOIN);
   next.end(framed(10));
   assert.equal((await answerOf(next)).code, status.OK);
 });
 
-test("one address has a share of the calls without credentials", limit, async (t) => {
+test("one address has a share of the calls without credentials", LIMIT, async (t) => {
   const { session, connectAgain } = await served(t, {
-    identify: () => anonymous,
+    identify: () => ANONYMOUS,
     limits: { maxAnonymousPerAddress: 3 },
   });
-  const held = Array.from({ length: 2 }, () => open(session, join));
+  const held = Array.from({ length: 2 }, () => open(session, JOIN));
   const other = await connectAgain();
-  const last = open(other, join);
-  assert.equal((await answerOf(open(other, join))).code, status.RESOURCE_EXHAUSTED);
+  const last = open(other, JOIN);
+  assert.equal((await answerOf(open(other, JOIN))).code, status.RESOURCE_EXHAUSTED);
   for (const call of [...held, last]) call.close();
 });
 
-test("a connection that goes on calling without credentials is closed", limit, async (t) => {
-  const { session } = await served(t, { identify: () => anonymous, limits: { maxAnonymousCalls: 5 } });
+test("a connection that goes on calling without credentials is closed", LIMIT, async (t) => {
+  const { session } = await served(t, { identify: () => ANONYMOUS, limits: { maxAnonymousCalls: 5 } });
   const gone = once(session, "close");
-  for (let i = 0; i < 6; i++) open(session, apply);
+  for (let i = 0; i < 6; i++) open(session, APPLY);
   await gone;
 });
 
 test(
   "a request that does not arrive in time is refused, and one that has arrived is not",
-  limit,
+  LIMIT,
   async (t) => {
     const timers: { readonly delayMs: number; readonly run: () => void; cancelled: boolean }[] = [];
     const { session, handled } = await served(t, {
-      identify: () => user,
+      identify: () => USER,
       schedule: (delayMs, run) => {
         const timer = { delayMs, run, cancelled: false };
         timers.push(timer);
@@ -69,13 +69,13 @@ test(
         };
       },
     });
-    const complete = open(session, join);
+    const complete = open(session, JOIN);
     complete.end(framed(10));
     assert.equal((await answerOf(complete)).code, status.OK);
     assert.equal(handled(), 1);
-    const half = open(session, join);
+    const half = open(session, JOIN);
     half.write(framed(10).subarray(0, 7));
-    const notEnded = open(session, join);
+    const notEnded = open(session, JOIN);
     notEnded.write(framed(10));
     await until(() => timers.length === 3);
     assert.deepEqual(
@@ -88,12 +88,12 @@ test(
   },
 );
 
-test("a request without credentials that is too large is refused while it arrives", limit, async (t) => {
+test("a request without credentials that is too large is refused while it arrives", LIMIT, async (t) => {
   const { session, handled } = await served(t, {
-    identify: () => anonymous,
+    identify: () => ANONYMOUS,
     limits: { maxAnonymousBytes: 1_000 },
   });
-  const call = open(session, join);
+  const call = open(session, JOIN);
   call.write(framed(100_000).subarray(0, 2_000));
   assert.equal((await answerOf(call)).code, status.RESOURCE_EXHAUSTED);
   assert.equal(handled(), 0);
@@ -101,29 +101,29 @@ test("a request without credentials that is too large is refused while it arrive
 
 test(
   "a client has a limit of open calls over all its connections, and others don't share it",
-  limit,
+  LIMIT,
   async (t) => {
-    let caller: Caller = user;
+    let caller: Caller = USER;
     const { session, connectAgain } = await served(t, {
       identify: () => caller,
       limits: { maxCallsPerClient: 3 },
     });
-    const held = Array.from({ length: 3 }, () => open(session, apply));
+    const held = Array.from({ length: 3 }, () => open(session, APPLY));
     const other = await connectAgain();
-    assert.equal((await answerOf(open(other, apply))).code, status.RESOURCE_EXHAUSTED);
-    caller = { ...user, name: "token:b" };
-    const call = open(other, apply);
+    assert.equal((await answerOf(open(other, APPLY))).code, status.RESOURCE_EXHAUSTED);
+    caller = { ...USER, name: "token:b" };
+    const call = open(other, APPLY);
     call.end(framed(10));
     assert.equal((await answerOf(call)).code, status.OK);
     for (const one of held) one.close();
   },
 );
 
-test("calls that ended count no longer and leave no timer, whoever ended them", limit, async (t) => {
+test("calls that ended count no longer and leave no timer, whoever ended them", LIMIT, async (t) => {
   const clock = new VirtualClock();
-  const options = { identify: () => user, limits: { maxCalls: 2 }, schedule: clock.schedule };
+  const options = { identify: () => USER, limits: { maxCalls: 2 }, schedule: clock.schedule };
   const { session, admission } = await served(t, options);
-  const [answered, cancelled] = [open(session, apply), open(session, apply)];
+  const [answered, cancelled] = [open(session, APPLY), open(session, APPLY)];
   await until(() => admission.openCalls === 2);
   assert.equal(admission.clients, 1);
   answered.end(framed(10));
@@ -135,23 +135,23 @@ test("calls that ended count no longer and leave no timer, whoever ended them", 
   assert.equal(admission.clients, 0);
 });
 
-test("the port has a limit of open calls", limit, async (t) => {
-  const { session } = await served(t, { identify: () => user, limits: { maxCalls: 2 } });
-  const held = Array.from({ length: 2 }, () => open(session, apply));
-  assert.equal((await answerOf(open(session, apply))).code, status.RESOURCE_EXHAUSTED);
+test("the port has a limit of open calls", LIMIT, async (t) => {
+  const { session } = await served(t, { identify: () => USER, limits: { maxCalls: 2 } });
+  const held = Array.from({ length: 2 }, () => open(session, APPLY));
+  assert.equal((await answerOf(open(session, APPLY))).code, status.RESOURCE_EXHAUSTED);
   for (const one of held) one.close();
 });
 
-test("a connection may have many streams after its first call with credentials", limit, async (t) => {
+test("a connection may have many streams after its first call with credentials", LIMIT, async (t) => {
   const proven: string[] = [];
   const { session } = await served(t, {
-    identify: () => user,
+    identify: () => USER,
     onProven: (call) => proven.push(call.getPeer()),
   });
   const streams = (): number | undefined => session.remoteSettings.maxConcurrentStreams;
   await until(() => streams() === 100);
   for (let i = 0; i < 2; i++) {
-    const call = open(session, apply);
+    const call = open(session, APPLY);
     call.end(framed(10));
     await answerOf(call);
   }
@@ -167,7 +167,7 @@ async function served(
   const server = new Server(serverOptions(100, [admission.interceptor]));
   let handled = 0;
   const raw = (bytes: Buffer): Buffer => bytes;
-  for (const path of [join, apply]) {
+  for (const path of [JOIN, APPLY]) {
     const method = {
       path,
       requestStream: false,

@@ -27,6 +27,8 @@ export interface CallLimits {
   readonly maxAnonymousCalls: number;
   /** Bytes of a call without credentials. */
   readonly maxAnonymousBytes: number;
+  /** Bytes of a call of a node whose certificate no longer counts. Its hello lists its pods. */
+  readonly maxRefusedNodeBytes: number;
   /** Time from a call's headers to its first complete message. */
   readonly firstMessageMs: number;
 }
@@ -44,6 +46,8 @@ export const DEFAULT_CALL_LIMITS: CallLimits = {
   maxAnonymousCalls: 64,
   /** A join request takes 2 KB. */
   maxAnonymousBytes: 64 * 1024,
+  /** The limit of a message. Only hosts that have joined this cluster once can send it. */
+  maxRefusedNodeBytes: 4 * 1024 * 1024,
   /** An apply of 4 MB over a link of 1 Mbit/s takes 34 s. */
   firstMessageMs: 60_000,
 };
@@ -59,6 +63,8 @@ export interface AdmissionOptions {
    */
   readonly onProven?: (call: ServerInterceptingCallInterface) => void;
   readonly observe?: (method: string, code: number, seconds: number) => void;
+  /** Called for each call that is refused before its request is read. */
+  readonly onRefused?: (method: string, peer: string, code: number, message: string) => void;
   /** The client that a call counts for. Default: the name of the caller. */
   readonly clientOf?: (caller: Caller, peer: string) => string;
   readonly schedule: (delayMs: number, run: () => void) => () => void;
@@ -142,7 +148,7 @@ export class Admission {
       // Roles and namespaces are checked with the request; who has no credentials at all is refused before it is read.
       if (isAnonymous) assertMayCall(caller, path, undefined);
       this.#count(caller, call, stream);
-      if (isAnonymous) limitBytes(stream, this.#limits.maxAnonymousBytes, refuse);
+      if (isAnonymous) limitBytes(stream, this.#maxBytes(caller), refuse);
       else this.#prove(call, stream);
       this.#streams.set(metadata, stream);
       const waitMs = isAnonymous
@@ -213,6 +219,10 @@ export class Admission {
     onProven(call);
   }
 
+  #maxBytes({ refusedNode }: Caller): number {
+    return refusedNode === undefined ? this.#limits.maxAnonymousBytes : this.#limits.maxRefusedNodeBytes;
+  }
+
   #refuse(
     path: string,
     call: ServerInterceptingCallInterface,
@@ -221,6 +231,7 @@ export class Admission {
   ): undefined {
     const { code, details, metadata } = toServiceError(error);
     this.#options.observe?.(path, code, 0);
+    this.#options.onRefused?.(path, call.getPeer(), code, details);
     call.sendStatus({ code, details, metadata: metadata ?? null });
     stream.close(constants.NGHTTP2_NO_ERROR);
   }
@@ -242,7 +253,8 @@ function limitBytes(stream: ServerHttp2Stream, maxBytes: number, refuse: (error:
   });
 }
 
-function exhausted(what: string, limit: number): CoordinatorError {
+/** Returns the refusal of a call beyond a limit. */
+export function exhausted(what: string, limit: number): CoordinatorError {
   return new CoordinatorError(
     "RESOURCE_EXHAUSTED",
     `${what} has ${limit} open calls already: end some, or try again later`,

@@ -3,13 +3,15 @@ import type { Caller as IdentifiedCaller } from "@forage/identity/authorize";
 
 /** The caller, as proven by a certificate or a token, and never by a message. */
 export type Caller = IdentifiedCaller & {
-  /** For an anonymous caller that showed something: what was wrong with it. */
+  /** The problem with the credentials that an anonymous caller showed. */
   readonly problem?: string;
-  /** For a node: serial number of the certificate that the call was made with. */
+  /** The serial number of the certificate that a node made the call with. */
   readonly serial?: string;
-  /** For an anonymous caller: the node whose certificate it holds, which has expired and may be renewed. */
+  /** The node whose expired certificate an anonymous caller holds. The certificate may be renewed. */
   readonly expiredNode?: { readonly nodeId: NodeId; readonly serial: string };
-  /** For a caller with an API token: its id. */
+  /** The node whose certificate is sound and no longer counts. It may prove that the store is out of date, and nothing else. */
+  readonly refusedNode?: NodeId;
+  /** The id of the API token of a caller that has one. */
   readonly tokenId?: string;
 };
 

@@ -9,7 +9,7 @@ import { Admission } from "./admission.ts";
 import { directWriter, Framer } from "./direct-writer.ts";
 import { serve } from "./serve.ts";
 
-const limit = { timeout: 60_000 };
+const LIMIT = { timeout: 60_000 };
 /** A method that callers may use: others are denied. */
 const PATH = "/io.linkerd.proxy.destination.Destination/Get";
 
@@ -23,7 +23,7 @@ test("frames the same bytes once for all streams in turn", () => {
   assert.deepEqual(framed.subarray(5), first);
 });
 
-test("ignores messages for a closed stream", limit, async (t) => {
+test("ignores messages for a closed stream", LIMIT, async (t) => {
   const stream = await anHttp2Stream(t);
   let headers = 0;
   const call = { sendMetadata: () => (headers += 1) };
@@ -35,7 +35,7 @@ test("ignores messages for a closed stream", limit, async (t) => {
   assert.equal(headers, 0);
 });
 
-test("delivers pushed messages, the status and an error to a gRPC client", limit, async (t) => {
+test("delivers pushed messages, the status and an error to a gRPC client", LIMIT, async (t) => {
   const { client, sinks } = await pushing(t);
   const [ended, failed] = [read(client), read(client)];
   while (sinks.length < 2) await new Promise((resolve) => setImmediate(resolve));
@@ -51,7 +51,7 @@ test("delivers pushed messages, the status and an error to a gRPC client", limit
   assert.notEqual(code, 0);
 });
 
-test("finds the stream by the metadata that grpc-js gives to handlers", limit, async (t) => {
+test("finds the stream by the metadata that grpc-js gives to handlers", LIMIT, async (t) => {
   const { client, streams, sinks } = await pushing(t);
   const answer = read(client);
   while (sinks.length < 1) await new Promise((resolve) => setImmediate(resolve));

@@ -8,11 +8,11 @@ import { Metadata } from "@grpc/grpc-js";
 import type { Caller } from "./caller.ts";
 import { identify } from "./identify.ts";
 
-const nowMs = 1_000_000;
+const NOW_MS = 1_000_000;
 const minted = mintApiToken({
   description: "test",
   grants: [{ role: "viewer", namespaces: ["shop"] }],
-  nowMs,
+  nowMs: NOW_MS,
   ttlMs: 1_000,
   randomBytes,
 });
@@ -32,14 +32,14 @@ test("one that has expired, is wrong, unknown or no token at all doesn't, and it
   const wrong = `${minted.token.slice(0, -1)}${minted.token.endsWith("A") ? "B" : "A"}`;
   const unknown = minted.token.replace(minted.record.id, "000000000000");
   for (const [header, problem, atMs] of [
-    [`Bearer ${minted.token}`, /expired/, nowMs + 1_000],
-    [`Bearer ${unknown}`, /unknown or was revoked/, nowMs],
-    [`Basic ${minted.token}`, /no token of the form/, nowMs],
-    [minted.token, /no token of the form/, nowMs],
-    ["Bearer", /no token of the form/, nowMs],
-    ["Bearer x", /no token of the form/, nowMs],
-    [`Bearer ${minted.token} x`, /no token of the form/, nowMs],
-    ["", /no token of the form/, nowMs],
+    [`Bearer ${minted.token}`, /expired/, NOW_MS + 1_000],
+    [`Bearer ${unknown}`, /unknown or was revoked/, NOW_MS],
+    [`Basic ${minted.token}`, /no token of the form/, NOW_MS],
+    [minted.token, /no token of the form/, NOW_MS],
+    ["Bearer", /no token of the form/, NOW_MS],
+    ["Bearer x", /no token of the form/, NOW_MS],
+    [`Bearer ${minted.token} x`, /no token of the form/, NOW_MS],
+    ["", /no token of the form/, NOW_MS],
   ] as const) {
     const caller = callerWith(header, stranger, atMs);
     assert.ok(caller.kind === "anonymous", header);
@@ -51,7 +51,7 @@ test("one that has expired, is wrong, unknown or no token at all doesn't, and it
 });
 
 test("unknown ids and wrong secrets get the same answer", () => {
-  const other = mintApiToken({ description: "", grants: minted.record.grants, nowMs, randomBytes });
+  const other = mintApiToken({ description: "", grants: minted.record.grants, nowMs: NOW_MS, randomBytes });
   const wrongSecret = `flt_${minted.record.id}_${other.token.slice(-43)}`;
   assert.deepEqual(callerWith(`Bearer ${wrongSecret}`), callerWith(`Bearer ${other.token}`));
 });
@@ -90,13 +90,13 @@ test("a caller without credentials is anonymous, and a certificate's fault is re
   assert.equal(identify(new Metadata(), machine, options()).kind, "anonymous");
 });
 
-function callerWith(header: string, peer: Peer = stranger, atMs = nowMs): Caller {
+function callerWith(header: string, peer: Peer = stranger, atMs = NOW_MS): Caller {
   const metadata = new Metadata();
   metadata.set("authorization", header);
   return identify(metadata, peer, options(atMs));
 }
 
-function options(atMs = nowMs) {
+function options(atMs = NOW_MS) {
   const entry = { id: minted.record.id, revision: 1, record: minted.record };
   return { findToken: (id: string) => (id === entry.id ? entry : undefined), nowMs: () => atMs };
 }

@@ -24,14 +24,17 @@ export function identify(metadata: Metadata, peer: Peer, options: IdentifyOption
     };
   }
   if (peer.certificateProblem === undefined) return { kind: "anonymous" };
-  if (peer.certificateProblem === "REVOKED") return { kind: "anonymous", problem: revoked };
+  if (peer.certificateProblem === "REVOKED") {
+    const refused = peer.revoked?.kind === "node" ? { refusedNode: peer.revoked.nodeId } : {};
+    return { kind: "anonymous", problem: REVOKED, ...refused };
+  }
   const problem = `the client certificate is not accepted: ${peer.certificateProblem}`;
   if (peer.expired?.kind !== "node") return { kind: "anonymous", problem };
   const { nodeId, serial } = peer.expired;
   return { kind: "anonymous", problem, expiredNode: { nodeId, serial } };
 }
 
-const revoked =
+const REVOKED =
   "the client certificate is not accepted: its node was removed or has joined again since; to join again put what `forage token create --node NODE` prints into the agent's token file";
 
 function identifyToken(header: string, { findToken, nowMs, onUse }: IdentifyOptions): Caller {

@@ -15,9 +15,9 @@ import type {
   UntypedHandleCall,
   UntypedServiceImplementation,
 } from "@grpc/grpc-js";
-import { status } from "@grpc/grpc-js";
-import type { Logger } from "pino";
 import { assertMayCall } from "./access.ts";
+import type { AuditedCall, CallAudit } from "./call-audit.ts";
+import { begin, type CallObserver } from "./call-observer.ts";
 import type { CallContext, Caller } from "./caller.ts";
 import { directWriter, Framer } from "./direct-writer.ts";
 import type { PushHandler } from "./push.ts";
@@ -54,21 +54,24 @@ export type Handlers<S> = { readonly [Name in keyof S]: Handler<S[Name]> };
 /** The part of a call that identifies its caller. */
 export type IdentifiableCall = PeeredCall & { readonly metadata: Metadata };
 
-export interface ServeOptions {
+export interface ServeOptions extends CallObserver {
   /** Identifies the caller by the proofs in the transport and the metadata. */
   readonly identify: (call: IdentifiableCall) => Caller;
-  readonly log: Logger;
   /** Ends streams whose caller's token ends. */
   readonly tokens?: Pick<TokenWatch, "watch">;
   /** Aborted when the server stops: open streams then end with OK. */
   readonly stopping: AbortSignal;
   /** Refuses requests with fields that this version does not know, once the caller may make the call. */
   readonly unknownFields?: UnknownFields;
-  readonly observe?: (method: string, code: number, seconds: number) => void;
+  /** Records the calls that change or reveal something, and the refused ones. */
+  readonly audit?: Pick<CallAudit, "begin">;
   /** Returns the HTTP/2 stream of a call by its metadata. Pushed messages are then written to it directly. */
   readonly streamOf?: (metadata: Metadata) => ServerHttp2Stream | undefined;
-  /** Monotonic, in milliseconds. */
-  readonly monotonicMs: () => number;
+  /**
+   * The data that a caller who may make a call with a stream of requests may send before it is taken, for each stream and for the
+   * connection. Default: 64 KiB of HTTP/2, which makes large uploads wait for a round trip all the time.
+   */
+  readonly receiveWindowBytes?: number;
 }
 
 /** Registers a service; every call passes authentication, authorisation, logging and error mapping here and nowhere else. */
@@ -100,9 +103,8 @@ function unary(method: Method, handler: UnaryHandler, options: ServeOptions): Un
     const gone = new AbortController();
     call.on("cancelled", () => gone.abort());
     const signal = AbortSignal.any([gone.signal, options.stopping]);
-    identifyAndRun(call, method.path, call.request, signal, options, (context) =>
-      handler(call.request, context),
-    ).then(
+    const work = { method: method.path, request: call.request, signal, isStream: false };
+    identifyAndRun(call, work, options, (context) => handler(call.request, context)).then(
       (response) => {
         done(0);
         callback(null, response);
@@ -129,8 +131,11 @@ function receiving(method: Method, handler: UnaryHandler, options: ServeOptions)
       if (error === undefined) done(0);
       callback(error === undefined ? null : fail(error, done), response);
     };
-    const requests = known(requestsOf(call, signal), options);
-    identifyAndRun(call, method.path, requests, signal, options, async (context) => {
+    const audited = options.audit?.begin(method.path, call.getPeer(), true);
+    const requests = known(requestsOf(call, signal), options, audited);
+    const work = { method: method.path, request: requests, signal, audited, isStream: true };
+    identifyAndRun(call, work, options, async (context) => {
+      widenWindow(call.metadata, options);
       const unwatch = options.tokens?.watch(context.caller, (error) => {
         finish(error);
         leave();
@@ -148,6 +153,13 @@ function receiving(method: Method, handler: UnaryHandler, options: ServeOptions)
   return handle;
 }
 
+function widenWindow(metadata: Metadata, { receiveWindowBytes, streamOf }: ServeOptions): void {
+  const session = streamOf?.(metadata)?.session;
+  if (receiveWindowBytes === undefined || session === undefined || session.destroyed) return;
+  session.settings({ initialWindowSize: receiveWindowBytes });
+  session.setLocalWindowSize(receiveWindowBytes);
+}
+
 function streaming(method: Method, handler: StreamHandler, options: ServeOptions): UntypedHandleCall {
   const handle = (
     call: ServerWritableStream<unknown, unknown> | ServerDuplexStream<unknown, unknown>,
@@ -157,8 +169,9 @@ function streaming(method: Method, handler: StreamHandler, options: ServeOptions
     call.on("cancelled", () => gone.abort());
     call.on("error", () => gone.abort());
     const signal = AbortSignal.any([gone.signal, options.stopping]);
+    const audited = options.audit?.begin(method.path, call.getPeer(), true);
     const input = method.requestStream
-      ? known(requestsOf(call as ServerDuplexStream<unknown, unknown>, signal), options)
+      ? known(requestsOf(call as ServerDuplexStream<unknown, unknown>, signal), options, audited)
       : undefined;
     const request = input ?? (call as ServerWritableStream<unknown, unknown>).request;
     let over = false;
@@ -170,7 +183,8 @@ function streaming(method: Method, handler: StreamHandler, options: ServeOptions
         call.end();
       } else call.emit("error", fail(error, done));
     };
-    identifyAndRun(call, method.path, request, signal, options, async (context) => {
+    const work = { method: method.path, request, signal, audited, isStream: true };
+    identifyAndRun(call, work, options, async (context) => {
       const unwatch = options.tokens?.watch(context.caller, finish);
       try {
         for await (const response of handler(request, context)) {
@@ -193,8 +207,12 @@ function streaming(method: Method, handler: StreamHandler, options: ServeOptions
 async function* known<T>(
   requests: AsyncIterable<T>,
   { unknownFields }: ServeOptions,
+  audited?: AuditedCall,
 ): AsyncGenerator<T, void, undefined> {
+  let isFirst = true;
   for await (const request of requests) {
+    if (isFirst) audited?.requested(request);
+    isFirst = false;
     unknownFields?.assertKnown(request);
     yield request;
   }
@@ -262,27 +280,40 @@ function fail(error: unknown, done: (code: number, error?: unknown) => void): Se
   return serviceError;
 }
 
+interface Work {
+  readonly method: string;
+  /** The request, or the stream of requests. */
+  readonly request: unknown;
+  readonly signal: AbortSignal;
+  readonly isStream: boolean;
+  readonly audited?: AuditedCall | undefined;
+}
+
 async function identifyAndRun<T>(
   call: IdentifiableCall,
-  method: string,
-  request: unknown,
-  signal: AbortSignal,
+  { method, request, signal, isStream, ...given }: Work,
   options: ServeOptions,
   run: (context: CallContext) => Promise<T>,
 ): Promise<T> {
-  const caller = options.identify(call);
-  assertMayCall(caller, method, request);
-  options.unknownFields?.assertKnown(request);
-  return run({ method, caller, peer: call.getPeer(), signal });
+  const peer = call.getPeer();
+  const audited = given.audited ?? options.audit?.begin(method, peer, isStream);
+  try {
+    const caller = options.identify(call);
+    audited?.identified(caller);
+    assertMayCall(caller, method, request);
+    options.unknownFields?.assertKnown(request);
+    // The first message of a stream of requests is noted when it is read.
+    if (!isIterable(request)) audited?.requested(request);
+    const result = await run({ method, caller, peer, signal });
+    audited?.ended(0);
+    return result;
+  } catch (error) {
+    const { code, details } = toServiceError(error);
+    audited?.ended(code, details);
+    throw error;
+  }
 }
 
-function begin(method: string, options: ServeOptions): (code: number, error?: unknown) => void {
-  const startedMs = options.monotonicMs();
-  return (code, error) => {
-    const durationMs = options.monotonicMs() - startedMs;
-    options.observe?.(method, code, durationMs / 1000);
-    if (code === status.INTERNAL)
-      options.log.error({ event: "call-failed", method, err: error }, "call failed");
-    else options.log.debug({ method, code, durationMs }, "call");
-  };
+function isIterable(request: unknown): boolean {
+  return typeof request === "object" && request !== null && Symbol.asyncIterator in request;
 }

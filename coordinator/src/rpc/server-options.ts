@@ -13,14 +13,14 @@ export const UNPROVEN_STREAMS = 100;
  */
 export const PROVEN_STREAMS = 16_384;
 
-const maxMessageBytes = 4 * 1024 * 1024;
+const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
 
 /** Options of a port that speaks gRPC. */
 export function serverOptions(maxStreams: number, interceptors: ServerInterceptor[] = []): ChannelOptions {
   return {
     interceptors,
     "grpc.max_concurrent_streams": maxStreams,
-    "grpc.max_receive_message_length": maxMessageBytes,
+    "grpc.max_receive_message_length": MAX_MESSAGE_BYTES,
     "grpc.keepalive_time_ms": 20_000,
     "grpc.keepalive_timeout_ms": 10_000,
     // The library's own statistics are not read anywhere, and they cost 3 KB for each connection.

@@ -7,7 +7,7 @@ import { CoordinatorError, type CoordinatorErrorCode, type FieldViolation } from
 import { StoreError } from "../store/index.ts";
 import { toServiceError } from "./status.ts";
 
-const codes: Readonly<Record<CoordinatorErrorCode, status>> = {
+const CODES: Readonly<Record<CoordinatorErrorCode, status>> = {
   INVALID: status.INVALID_ARGUMENT,
   NOT_FOUND: status.NOT_FOUND,
   ALREADY_EXISTS: status.ALREADY_EXISTS,
@@ -21,11 +21,12 @@ const codes: Readonly<Record<CoordinatorErrorCode, status>> = {
   ABORTED: status.ABORTED,
   DEADLINE_EXCEEDED: status.DEADLINE_EXCEEDED,
   DATA_LOSS: status.DATA_LOSS,
+  UNIMPLEMENTED: status.UNIMPLEMENTED,
   INTERNAL: status.INTERNAL,
 };
 
 test("each code has its gRPC status", () => {
-  for (const [code, expected] of Object.entries(codes)) {
+  for (const [code, expected] of Object.entries(CODES)) {
     const error = toServiceError(new CoordinatorError(code as CoordinatorErrorCode, "why"));
     assert.equal(error.code, expected, code);
     assert.equal(error.details, "why");
@@ -45,6 +46,8 @@ test("callers learn only those errors of the store that they can act on", () => 
   for (const [code, expected] of [
     ["OVERLOADED", status.UNAVAILABLE],
     ["NO_SPACE", status.RESOURCE_EXHAUSTED],
+    ["UNAVAILABLE", status.UNAVAILABLE],
+    ["UNCONFIRMED", status.UNAVAILABLE],
     ["IO_ERROR", status.UNAVAILABLE],
     ["CLOSED", status.UNAVAILABLE],
     ["CORRUPT", status.INTERNAL],
@@ -115,7 +118,7 @@ function detailsOf({ metadata }: ServiceError) {
   };
 }
 
-/** As HTTP/2 counts: names, values and 32 bytes for each header. */
+/** Returns the size as HTTP/2 counts it: names, values and 32 bytes for each header. */
 function trailerBytes({ code, details, metadata }: ServiceError): number {
   const bin = metadata.get("grpc-status-details-bin")[0] as Buffer | undefined;
   const headers = [

@@ -5,22 +5,22 @@ import { CoordinatorError, type CoordinatorErrorCode } from "../errors.ts";
 import { StoreError, type StoreErrorCode } from "../store/index.ts";
 
 /** The trailer in which gRPC clients look for google.rpc.Status. */
-const detailsKey = "grpc-status-details-bin";
-const badRequestType = "type.googleapis.com/google.rpc.BadRequest";
+const DETAILS_KEY = "grpc-status-details-bin";
+const BAD_REQUEST_TYPE = "type.googleapis.com/google.rpc.BadRequest";
 /**
  * Peers take 8 KiB of trailers, some by chance less than all of more. The details go out in base64, which makes 6 KiB of
  * this; violations beyond are left out.
  */
-const maxDetailsBytes = 4500;
+const MAX_DETAILS_BYTES = 4500;
 /** Characters, and bytes once they are escaped as a header's value must be. */
-const maxMessageLength = 1500;
-const maxEscapedBytes = 1800;
+const MAX_MESSAGE_LENGTH = 1500;
+const MAX_ESCAPED_BYTES = 1800;
 /** The details repeat the message, at the expense of what they are for. */
-const maxRepeatedLength = 500;
-const maxFieldLength = 300;
-const maxDescriptionLength = 500;
+const MAX_REPEATED_LENGTH = 500;
+const MAX_FIELD_LENGTH = 300;
+const MAX_DESCRIPTION_LENGTH = 500;
 
-const statusOf: Readonly<Record<CoordinatorErrorCode, status>> = {
+const STATUS_OF: Readonly<Record<CoordinatorErrorCode, status>> = {
   INVALID: status.INVALID_ARGUMENT,
   NOT_FOUND: status.NOT_FOUND,
   ALREADY_EXISTS: status.ALREADY_EXISTS,
@@ -34,25 +34,34 @@ const statusOf: Readonly<Record<CoordinatorErrorCode, status>> = {
   ABORTED: status.ABORTED,
   DEADLINE_EXCEEDED: status.DEADLINE_EXCEEDED,
   DATA_LOSS: status.DATA_LOSS,
+  UNIMPLEMENTED: status.UNIMPLEMENTED,
   INTERNAL: status.INTERNAL,
 };
 
 /** Returns the gRPC status of a thrown value. Unknown errors become INTERNAL without their text, which may contain secrets. */
 export function toServiceError(error: unknown): ServiceError {
   const known = toCoordinatorError(error);
-  const code = statusOf[known.code];
+  const code = STATUS_OF[known.code];
   const metadata = new Metadata();
-  if (known.violations.length > 0) metadata.set(detailsKey, encodeDetails(code, known));
+  if (known.violations.length > 0) metadata.set(DETAILS_KEY, encodeDetails(code, known));
   const details = headerText(known.message);
   return Object.assign(new Error(details), { code, details, metadata });
 }
 
 /** The messages about errors of the store. Codes that only a fault of the coordinator can cause are left out. */
-const ofStore: Partial<Record<StoreErrorCode, readonly [CoordinatorErrorCode, string]>> = {
+const OF_STORE: Partial<Record<StoreErrorCode, readonly [CoordinatorErrorCode, string]>> = {
   OVERLOADED: ["UNAVAILABLE", "the store has too much to write; try again"],
   NO_SPACE: [
     "RESOURCE_EXHAUSTED",
     "the coordinator's disk is full: nothing can be changed until there is space",
+  ],
+  UNAVAILABLE: [
+    "UNAVAILABLE",
+    "the coordinator's store is unreachable: changes are refused until it answers",
+  ],
+  UNCONFIRMED: [
+    "UNAVAILABLE",
+    "the coordinator's store did not answer in time; whether the change was made is not known",
   ],
   IO_ERROR: ["UNAVAILABLE", "the coordinator's disk failed; whether the change was made is not known"],
   CLOSED: ["UNAVAILABLE", "the coordinator is stopping"],
@@ -60,28 +69,33 @@ const ofStore: Partial<Record<StoreErrorCode, readonly [CoordinatorErrorCode, st
 
 function toCoordinatorError(error: unknown): CoordinatorError {
   if (error instanceof CoordinatorError) return error;
-  const [code, message] = (error instanceof StoreError && ofStore[error.code]) || [
+  const [code, message] = (error instanceof StoreError && OF_STORE[error.code]) || [
     "INTERNAL",
     "internal error; the coordinator's log has the details",
   ];
   return new CoordinatorError(code, message, { cause: error });
 }
 
-/** As many violations as there is room for, and the first in any case. */
+/** Encodes as many violations as fit, and the first one in any case. */
 function encodeDetails(code: status, error: CoordinatorError): Buffer {
   const fieldViolations = error.violations.map(({ field, description }) => {
-    return { field: shorten(field, maxFieldLength), description: shorten(description, maxDescriptionLength) };
+    return {
+      field: shorten(field, MAX_FIELD_LENGTH),
+      description: shorten(description, MAX_DESCRIPTION_LENGTH),
+    };
   });
   const encode = (count: number): Uint8Array => {
     const badRequest = BadRequest.fromPartial({ fieldViolations: fieldViolations.slice(0, count) });
-    const details = [{ typeUrl: badRequestType, value: Buffer.from(BadRequest.encode(badRequest).finish()) }];
-    const message = shorten(error.message, maxRepeatedLength);
+    const details = [
+      { typeUrl: BAD_REQUEST_TYPE, value: Buffer.from(BadRequest.encode(badRequest).finish()) },
+    ];
+    const message = shorten(error.message, MAX_REPEATED_LENGTH);
     return Status.encode(Status.fromPartial({ code, message, details })).finish();
   };
   let [fits, tooMany] = [1, fieldViolations.length + 1];
   while (tooMany - fits > 1) {
     const middle = Math.floor((fits + tooMany) / 2);
-    if (encode(middle).length <= maxDetailsBytes) fits = middle;
+    if (encode(middle).length <= MAX_DETAILS_BYTES) fits = middle;
     else tooMany = middle;
   }
   return Buffer.from(encode(fits));
@@ -89,8 +103,8 @@ function encodeDetails(code: status, error: CoordinatorError): Buffer {
 
 /** Shortened until it fits however much of it has to be escaped: one character can take twelve bytes. */
 function headerText(text: string): string {
-  let length = maxMessageLength;
-  while (encodeURI(shorten(text, length)).length > maxEscapedBytes) length = Math.floor(length * 0.8);
+  let length = MAX_MESSAGE_LENGTH;
+  while (encodeURI(shorten(text, length)).length > MAX_ESCAPED_BYTES) length = Math.floor(length * 0.8);
   return shorten(text, length);
 }
 

@@ -1,7 +1,7 @@
 import type { ServerDuplexStream, ServerReadableStream } from "@grpc/grpc-js";
 
 /** Requests read ahead of the handler; beyond it the client is held back by flow control. */
-const maxBuffered = 16;
+const MAX_BUFFERED = 16;
 
 /** The request stream as an iterable that ends with the client's half-close, its cancellation or the signal. */
 export async function* requestsOf<T>(
@@ -17,7 +17,7 @@ export async function* requestsOf<T>(
   };
   call.on("data", (request: T) => {
     buffered.push(request);
-    if (buffered.length >= maxBuffered) call.pause();
+    if (buffered.length >= MAX_BUFFERED) call.pause();
     wake();
   });
   for (const event of ["end", "error", "close", "cancelled"]) call.on(event, end);

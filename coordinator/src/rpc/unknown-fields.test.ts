@@ -7,10 +7,10 @@ import { forestSchema } from "@forage/proto/forest-schema";
 import { aContainerService, aRequest, aService } from "../../test/support/requests.ts";
 import { requestTypeOf, UnknownFields } from "./unknown-fields.ts";
 
-const type = "forest.v1.ApplyResourcesRequest";
+const TYPE = "forest.v1.ApplyResourcesRequest";
 const request = aRequest("a1", [aContainerService("web"), aService("web", "web")]);
 
-function fieldsOf(bytes: Buffer, of = type): string[] {
+function fieldsOf(bytes: Buffer, of = TYPE): string[] {
   return new UnknownFields().find(of, bytes).map(({ field }) => field);
 }
 
@@ -25,7 +25,7 @@ function field(number: number, content: Uint8Array): Buffer {
 
 /** Wraps content in messages, outermost first. */
 function nested(...names: readonly string[]): (content: Buffer) => Buffer {
-  let message = type;
+  let message = TYPE;
   const numbers = names.map((name) => {
     const found = forestSchema[message]?.fields.find((it) => it.name === name);
     assert.ok(found, name);
@@ -66,7 +66,7 @@ for (const [what, unknown] of [
 
 test("a decoded request with unknown fields is refused, each with its path, and no other is", () => {
   const fields = new UnknownFields();
-  const decode = fields.decoding(type, (bytes: Buffer) => ApplyResourcesRequest.decode(bytes));
+  const decode = fields.decoding(TYPE, (bytes: Buffer) => ApplyResourcesRequest.decode(bytes));
   fields.assertKnown(decode(encoded()));
   const newer = decode(
     Buffer.concat([encoded(), field(999, Buffer.from("x")), field(4_000, Buffer.from("y"))]),
@@ -76,8 +76,8 @@ test("a decoded request with unknown fields is refused, each with its path, and 
     code: "INVALID",
     message: /#999, #4000/,
     violations: [
-      { field: "#999", description: `field 999 of ${type} is unknown to this version` },
-      { field: "#4000", description: `field 4000 of ${type} is unknown to this version` },
+      { field: "#999", description: `field 999 of ${TYPE} is unknown to this version` },
+      { field: "#4000", description: `field 4000 of ${TYPE} is unknown to this version` },
     ],
   });
 });

@@ -3,7 +3,7 @@ import { type FieldSchema, forestSchema } from "@forage/proto/forest-schema";
 import type { ServiceDefinition } from "@grpc/grpc-js";
 import { CoordinatorError, type FieldViolation } from "../errors.ts";
 
-/** More are no help. */
+/** The limit of violations in an answer; more would not help the caller. */
 const MAX_VIOLATIONS = 20;
 /** The contract nests 14 messages at most. */
 const MAX_DEPTH = 64;

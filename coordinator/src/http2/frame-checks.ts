@@ -1,0 +1,30 @@
+import { ConnectionError } from "./connection-error.ts";
+import { CODE, type Frame } from "./frames.ts";
+import { dependencyOf } from "./header-block.ts";
+
+/** Throws ConnectionError unless the frame is one of the connection. */
+export function assertConnection({ streamId }: Frame): void {
+  if (streamId !== 0)
+    throw new ConnectionError(CODE.PROTOCOL_ERROR, "a frame of the connection names a stream");
+}
+
+/** Throws ConnectionError unless the payload has this length. */
+export function assertLength({ payload }: Frame, bytes: number, name: string): void {
+  if (payload.length !== bytes)
+    throw new ConnectionError(CODE.FRAME_SIZE_ERROR, `${name} frames have ${bytes} bytes`);
+}
+
+/** Priorities have no effect; only their form is checked. Throws ConnectionError. */
+export function assertPriority(frame: Frame): void {
+  if (frame.streamId === 0)
+    throw new ConnectionError(CODE.PROTOCOL_ERROR, "a PRIORITY frame names no stream");
+  assertLength(frame, 5, "PRIORITY");
+  if (dependencyOf(frame.payload) === frame.streamId)
+    throw new ConnectionError(CODE.PROTOCOL_ERROR, "a stream depends on itself");
+}
+
+/** Returns the bytes by which a WINDOW_UPDATE widens a window. Throws ConnectionError. */
+export function incrementOf(frame: Frame): number {
+  assertLength(frame, 4, "WINDOW_UPDATE");
+  return frame.payload.readUInt32BE(0) & 0x7fff_ffff;
+}

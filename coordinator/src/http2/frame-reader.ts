@@ -1,0 +1,41 @@
+import { ConnectionError } from "./connection-error.ts";
+import { CODE, FRAME_HEADER_BYTES, type Frame, MAX_FRAME_BYTES, PREFACE } from "./frames.ts";
+
+/** Cuts what a client sends into frames. It holds one incomplete frame at most. */
+export class FrameReader {
+  /** The start of a frame, or of the preface, of which the rest is missing. */
+  #rest: Buffer = Buffer.alloc(0);
+  #hasPreface = false;
+
+  /** Takes the next bytes, and calls back for each frame that they complete. Throws ConnectionError. */
+  read(chunk: Buffer, onFrame: (frame: Frame) => void): void {
+    const bytes = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
+    let at = this.#hasPreface ? 0 : this.#readPreface(bytes);
+    while (this.#hasPreface && bytes.length - at >= FRAME_HEADER_BYTES) {
+      const length = bytes.readUIntBE(at, 3);
+      if (length > MAX_FRAME_BYTES)
+        throw new ConnectionError(CODE.FRAME_SIZE_ERROR, `a frame of ${length} bytes was not agreed`);
+      const start = at + FRAME_HEADER_BYTES;
+      if (bytes.length < start + length) break;
+      const frame = {
+        type: bytes[at + 3] ?? 0,
+        flags: bytes[at + 4] ?? 0,
+        streamId: bytes.readUInt32BE(at + 5) & 0x7fff_ffff,
+        payload: bytes.subarray(start, start + length),
+      };
+      at = start + length;
+      onFrame(frame);
+    }
+    // A copy, because a slice would keep the whole chunk in memory.
+    this.#rest = Buffer.from(bytes.subarray(at));
+  }
+
+  #readPreface(bytes: Buffer): number {
+    const length = Math.min(bytes.length, PREFACE.length);
+    if (bytes.compare(PREFACE, 0, length, 0, length) !== 0)
+      throw new ConnectionError(CODE.PROTOCOL_ERROR, "the connection does not begin as HTTP/2");
+    if (length < PREFACE.length) return 0;
+    this.#hasPreface = true;
+    return length;
+  }
+}

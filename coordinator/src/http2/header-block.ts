@@ -1,0 +1,77 @@
+import { abuse, ConnectionError } from "./connection-error.ts";
+import { CODE, FLAG, FRAME, type Frame } from "./frames.ts";
+
+/** A complete header block. */
+export interface HeaderBlock {
+  readonly streamId: number;
+  readonly endsStream: boolean;
+  /** The stream depends on itself, which is an error of the stream. */
+  readonly isSelfDependent: boolean;
+  readonly bytes: Buffer;
+}
+
+/** Encoded fields are smaller than decoded ones. Blocks in parts are not needed below one frame. */
+const MAX_BLOCK_BYTES = 32 * 1024;
+const MAX_PARTS = 8;
+const PRIORITY_BYTES = 5;
+
+/** Joins HEADERS and its CONTINUATION frames. No other frame may come between them. */
+export class HeaderBlocks {
+  #open: (Omit<HeaderBlock, "bytes"> & { readonly parts: Buffer[]; length: number }) | undefined;
+
+  get isOpen(): boolean {
+    return this.#open !== undefined;
+  }
+
+  /** Takes HEADERS or CONTINUATION; returns the block that it completes. Throws ConnectionError. */
+  take(frame: Frame): HeaderBlock | undefined {
+    const part = frame.type === FRAME.HEADERS ? this.#begin(frame) : frame.payload;
+    const open = this.#open;
+    if (open === undefined || open.streamId !== frame.streamId)
+      throw new ConnectionError(CODE.PROTOCOL_ERROR, "a CONTINUATION frame continues nothing");
+    open.parts.push(part);
+    open.length += part.length;
+    if (open.length > MAX_BLOCK_BYTES || open.parts.length > MAX_PARTS)
+      throw abuse("HEADERS", "a header block is too large");
+    if ((frame.flags & FLAG.END_HEADERS) === 0) return undefined;
+    this.#open = undefined;
+    const { streamId, endsStream, isSelfDependent, parts } = open;
+    return {
+      streamId,
+      endsStream,
+      isSelfDependent,
+      bytes: parts.length === 1 ? part : Buffer.concat(parts),
+    };
+  }
+
+  #begin(frame: Frame): Buffer {
+    const { streamId, flags } = frame;
+    if (streamId % 2 === 0)
+      throw new ConnectionError(CODE.PROTOCOL_ERROR, `clients have no stream ${streamId}`);
+    let bytes = withoutPadding(frame);
+    let isSelfDependent = false;
+    if ((flags & FLAG.PRIORITY) !== 0) {
+      if (bytes.length < PRIORITY_BYTES)
+        throw new ConnectionError(CODE.FRAME_SIZE_ERROR, "a HEADERS frame is too short");
+      isSelfDependent = dependencyOf(bytes) === streamId;
+      bytes = bytes.subarray(PRIORITY_BYTES);
+    }
+    const endsStream = (flags & FLAG.END_STREAM) !== 0;
+    this.#open = { streamId, endsStream, isSelfDependent, parts: [], length: 0 };
+    return bytes;
+  }
+}
+
+/** Returns the payload of a frame that can be padded. Throws ConnectionError. */
+export function withoutPadding({ flags, payload }: Frame): Buffer {
+  if ((flags & FLAG.PADDED) === 0) return payload;
+  const padding = payload[0] ?? 0;
+  if (padding >= payload.length)
+    throw new ConnectionError(CODE.PROTOCOL_ERROR, "the padding of a frame is longer than the frame");
+  return payload.subarray(1, payload.length - padding);
+}
+
+/** Returns the stream on which a priority of at least four bytes makes another depend. */
+export function dependencyOf(priority: Buffer): number {
+  return priority.readUInt32BE(0) & 0x7fff_ffff;
+}

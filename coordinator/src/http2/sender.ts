@@ -1,0 +1,140 @@
+import { ConnectionError } from "./connection-error.ts";
+import {
+  allocateFrame,
+  CODE,
+  DEFAULT_WINDOW_BYTES,
+  encodeHeaders,
+  FRAME,
+  FRAME_HEADER_BYTES,
+  MAX_FRAME_BYTES,
+  MAX_WINDOW_BYTES,
+} from "./frames.ts";
+import type { Output } from "./output.ts";
+import type { ServerStream } from "./server-stream.ts";
+
+export interface SenderOptions {
+  readonly output: Output;
+  readonly monotonicMs: () => number;
+  /** Called for each DATA frame. */
+  readonly onData: () => void;
+  /** Called when the end of a response is sent. */
+  readonly onEnd: (stream: ServerStream) => void;
+}
+
+/** Sends the responses of one connection's streams within the windows that the peer gives (RFC 9113, 5.2). */
+export class Sender {
+  readonly #options: SenderOptions;
+  /** Streams that wait for room in the output or for the connection's window. */
+  readonly #waiting = new Set<ServerStream>();
+  /** Streams that a window of the peer stops. */
+  readonly #stalled = new Set<ServerStream>();
+  #window = DEFAULT_WINDOW_BYTES;
+  #initialWindow = DEFAULT_WINDOW_BYTES;
+
+  constructor(options: SenderOptions) {
+    this.#options = options;
+  }
+
+  get initialWindow(): number {
+    return this.#initialWindow;
+  }
+
+  send(stream: ServerStream): void {
+    const { output } = this.#options;
+    if (!output.hasRoomForStreams) {
+      this.#waiting.add(stream);
+      return;
+    }
+    if (stream.head !== undefined) {
+      output.push(encodeHeaders(stream.id, stream.head, false));
+      stream.head = undefined;
+    }
+    if (stream.pending !== undefined && !this.#sendBody(stream)) return;
+    if (this.#waiting.size > 0) this.#waiting.delete(stream);
+    if (stream.ending === undefined) return;
+    output.push(encodeHeaders(stream.id, stream.ending, true));
+    this.#options.onEnd(stream);
+  }
+
+  /** Continues with streams that wait. */
+  resume(): void {
+    for (const stream of this.#waiting) {
+      if (!this.#options.output.hasRoomForStreams) return;
+      this.send(stream);
+    }
+  }
+
+  /** Takes an increment of the connection's window. Throws ConnectionError. */
+  widen(increment: number): void {
+    this.#window += increment;
+    if (this.#window > MAX_WINDOW_BYTES)
+      throw new ConnectionError(CODE.FLOW_CONTROL_ERROR, "the window of the connection is too large");
+    if (this.#waiting.size > 0) this.resume();
+  }
+
+  /** Takes an increment of a stream's window. False: the window is too large. */
+  widenStream(stream: ServerStream, increment: number): boolean {
+    stream.sendWindow += increment;
+    if (stream.sendWindow > MAX_WINDOW_BYTES) return false;
+    if (stream.pending !== undefined) this.send(stream);
+    return true;
+  }
+
+  /** Takes the window of new streams, which changes that of open ones by the difference. Throws ConnectionError. */
+  setInitialWindow(bytes: number, streams: Iterable<ServerStream>): void {
+    if (bytes > MAX_WINDOW_BYTES)
+      throw new ConnectionError(CODE.FLOW_CONTROL_ERROR, "the initial window is too large");
+    const difference = bytes - this.#initialWindow;
+    this.#initialWindow = bytes;
+    if (difference === 0) return;
+    for (const stream of streams)
+      if (!this.widenStream(stream, difference))
+        throw new ConnectionError(CODE.FLOW_CONTROL_ERROR, "the window of a stream is too large");
+  }
+
+  /** Returns the streams that the peer's windows have stopped for at least so long. */
+  stalledSince(beforeMs: number): readonly ServerStream[] {
+    return [...this.#stalled].filter(({ stalledMs }) => stalledMs !== undefined && stalledMs <= beforeMs);
+  }
+
+  forget(stream: ServerStream): void {
+    if (this.#waiting.size > 0) this.#waiting.delete(stream);
+    if (this.#stalled.size > 0) this.#stalled.delete(stream);
+  }
+
+  /** Reports whether all of it is sent. */
+  #sendBody(stream: ServerStream): boolean {
+    const { output, onData } = this.#options;
+    while (stream.pending !== undefined) {
+      const { bytes, sent, taken } = stream.pending;
+      const length = Math.min(MAX_FRAME_BYTES, this.#window, stream.sendWindow, bytes.length - sent);
+      if (length <= 0 || !output.hasRoomForStreams) {
+        this.#wait(stream, length <= 0);
+        return false;
+      }
+      const frame = allocateFrame(FRAME.DATA, 0, stream.id, length);
+      bytes.copy(frame, FRAME_HEADER_BYTES, sent, sent + length);
+      const isLast = sent + length === bytes.length;
+      this.#window -= length;
+      stream.sendWindow -= length;
+      stream.pending.sent += length;
+      if (isLast) stream.pending = undefined;
+      output.push(frame, isLast ? taken : undefined);
+      onData();
+    }
+    if (stream.stalledMs !== undefined) {
+      stream.stalledMs = undefined;
+      this.#stalled.delete(stream);
+    }
+    return true;
+  }
+
+  #wait(stream: ServerStream, isStalled: boolean): void {
+    // Its own window wakes a stream directly.
+    if (stream.sendWindow > 0) this.#waiting.add(stream);
+    else this.#waiting.delete(stream);
+    if (!isStalled) return;
+    stream.stalledMs ??= this.#options.monotonicMs();
+    this.#stalled.add(stream);
+  }
+}

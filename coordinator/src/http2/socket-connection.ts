@@ -1,0 +1,120 @@
+import type { Duplex } from "node:stream";
+import { Connection, type ConnectionOptions } from "./connection.ts";
+import { ConnectionError } from "./connection-error.ts";
+import { CODE } from "./frames.ts";
+
+export interface SocketConnectionOptions
+  extends Pick<ConnectionOptions, "onRequest" | "monotonicMs" | "maxStreams" | "isPaced"> {
+  readonly schedule: (delayMs: number, run: () => void) => () => void;
+  /** This side ends the connection because of the peer. */
+  readonly onFailure: (error: ConnectionError) => void;
+  readonly onClose: () => void;
+}
+
+/** Time for the preface and the first settings. */
+const HANDSHAKE_MS = 10_000;
+/** A peer that was silent for so long is sent a PING. */
+const SILENCE_MS = 20_000;
+/** Time for the answer. */
+const PING_ANSWER_MS = 10_000;
+/** A stream whose window stays closed for so long is reset: its client has no use for it. */
+const STALLED_MS = 5 * 60_000;
+/** Time for the peer to read why its connection ends. */
+const LINGER_MS = 100;
+
+/** One HTTP/2 connection on a socket of TCP or TLS. All frames of one tick leave in one write. */
+export class SocketConnection {
+  readonly #socket: Duplex;
+  readonly #options: SocketConnectionOptions;
+  readonly #connection: Connection;
+  readonly #startedMs: number;
+  readonly #flush = (): void => this.#write();
+  #isScheduled = false;
+  #isWriting = false;
+  #isEnding = false;
+
+  constructor(socket: Duplex, options: SocketConnectionOptions) {
+    this.#socket = socket;
+    this.#options = options;
+    this.#startedMs = options.monotonicMs();
+    this.#connection = new Connection({
+      ...options,
+      onOutput: () => this.#flushSoon(),
+      onFailure: (error) => this.#fail(error),
+    });
+    socket.on("data", (bytes: Buffer) => this.#connection.receive(bytes));
+    socket.on("error", () => {});
+    socket.once("close", () => {
+      this.#connection.close();
+      options.onClose();
+    });
+    socket.resume();
+  }
+
+  /** Takes no more streams, and closes once the open ones have ended. */
+  leave(): void {
+    this.#connection.leave();
+    this.#endIfIdle();
+  }
+
+  destroy(): void {
+    this.#socket.destroy();
+  }
+
+  /** Ends what has taken too long. Returns the number of streams that were reset because their windows stayed closed. */
+  check(nowMs: number): number {
+    const { hasSettings, pingedMs, receivedMs } = this.#connection;
+    if (!hasSettings) {
+      if (nowMs - this.#startedMs >= HANDSHAKE_MS)
+        this.#connection.fail(
+          new ConnectionError(CODE.PROTOCOL_ERROR, "no settings came in time", "HANDSHAKE"),
+        );
+      return 0;
+    }
+    if (pingedMs !== undefined) {
+      if (nowMs - pingedMs >= PING_ANSWER_MS)
+        this.#connection.fail(
+          new ConnectionError(CODE.NO_ERROR, "a PING was not answered in time", "KEEPALIVE"),
+        );
+    } else if (nowMs - receivedMs >= SILENCE_MS) this.#connection.ping();
+    return this.#connection.resetStalled(nowMs - STALLED_MS);
+  }
+
+  #flushSoon(): void {
+    if (this.#isScheduled || this.#isWriting) return;
+    this.#isScheduled = true;
+    queueMicrotask(this.#flush);
+  }
+
+  #write(): void {
+    this.#isScheduled = false;
+    if (this.#isWriting || this.#isEnding || !this.#connection.hasOutput) return;
+    this.#isWriting = true;
+    const { bytes, taken } = this.#connection.takeOutput();
+    this.#socket.write(bytes, (error) => {
+      this.#isWriting = false;
+      if (error) return;
+      for (const callBack of taken) callBack();
+      this.#connection.resume();
+      this.#write();
+      this.#endIfIdle();
+    });
+  }
+
+  /** After `leave`: the last stream has ended, and its end was sent. */
+  #endIfIdle(): void {
+    const { isLeaving, openStreams, hasOutput } = this.#connection;
+    if (!isLeaving || openStreams > 0 || hasOutput || this.#isWriting || this.#isEnding) return;
+    this.#isEnding = true;
+    this.#socket.end();
+  }
+
+  #fail(error: ConnectionError): void {
+    this.#isEnding = true;
+    this.#socket.end(this.#connection.takeOutput().bytes);
+    this.#socket.pause();
+    const cancel = this.#options.schedule(LINGER_MS, () => this.#socket.destroy());
+    this.#socket.once("close", cancel);
+    this.#options.onFailure(error);
+  }
+}

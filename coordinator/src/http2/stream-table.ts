@@ -1,0 +1,74 @@
+import { ConnectionError } from "./connection-error.ts";
+import { CODE } from "./frames.ts";
+import type { ServerStream } from "./server-stream.ts";
+
+/** Streams that this side reset, for which frames can still be on their way. Older ones are answered as if the peer had ended them. */
+const MAX_REMEMBERED = 256;
+
+/** The streams of one connection by their ids, which only grow. */
+export class StreamTable {
+  readonly #open = new Map<number, ServerStream>();
+  /** Oldest first. */
+  readonly #reset = new Set<number>();
+  /** Ended by the peer; the newest ones, oldest first. */
+  readonly #ended = new Set<number>();
+  /** The highest id that the peer has used. */
+  lastId = 0;
+
+  get size(): number {
+    return this.#open.size;
+  }
+
+  all(): IterableIterator<ServerStream> {
+    return this.#open.values();
+  }
+
+  get(id: number): ServerStream | undefined {
+    return this.#open.get(id);
+  }
+
+  add(stream: ServerStream): void {
+    this.#open.set(stream.id, stream);
+  }
+
+  remove({ id }: ServerStream): void {
+    this.#open.delete(id);
+    remember(this.#ended, id);
+  }
+
+  /** Notes that frames of the stream can still arrive, which mean nothing. */
+  noteReset(id: number): void {
+    remember(this.#reset, id);
+  }
+
+  wasReset(id: number): boolean {
+    return this.#reset.has(id);
+  }
+
+  /** Returns the stream of a frame that opens none; undefined: it has ended. Throws ConnectionError. */
+  existing(id: number): ServerStream | undefined {
+    const stream = this.#open.get(id);
+    if (stream === undefined && (id === 0 || id > this.lastId))
+      throw new ConnectionError(CODE.PROTOCOL_ERROR, `a frame names stream ${id}, which is not open`);
+    return stream;
+  }
+
+  /** Returns the stream of a second header block. Throws ConnectionError. */
+  forTrailers(id: number): ServerStream {
+    const stream = this.#open.get(id);
+    if (stream !== undefined) return stream;
+    throw new ConnectionError(
+      this.#ended.has(id) ? CODE.STREAM_CLOSED : CODE.PROTOCOL_ERROR,
+      `a header block names stream ${id}, which is not open`,
+    );
+  }
+}
+
+function remember(ids: Set<number>, id: number): void {
+  ids.add(id);
+  if (ids.size <= MAX_REMEMBERED) return;
+  for (const oldest of ids) {
+    ids.delete(oldest);
+    break;
+  }
+}

@@ -1,0 +1,162 @@
+import type { AuditFields } from "@forage/common/audit-chain";
+import { addressGroup } from "@forage/identity/tls-server";
+import { status } from "@grpc/grpc-js";
+import type { AuditLog } from "../audit/audit-log.ts";
+import { RefusalLimit } from "../audit/refusal-limit.ts";
+import { methodTable } from "./access.ts";
+import { type Caller, callerName } from "./caller.ts";
+
+export interface CallAuditOptions {
+  readonly log: Pick<AuditLog, "append" | "close">;
+  readonly monotonicMs: () => number;
+}
+
+/** One call as it goes on. */
+export interface AuditedCall {
+  /** Notes the caller once it is identified. */
+  identified(caller: Caller): void;
+  /** Notes the request, or the first message of a stream of requests. */
+  requested(request: unknown): void;
+  ended(code: number, message?: string): void;
+}
+
+const PATH = /^\/([^/]+)\/([^/]+)$/;
+/** Calls of editors that programs repeat all the time, and that change nothing of what runs. */
+const FREQUENT: ReadonlySet<string> = new Set([
+  "/forage.operator.v1.OperatorService/PutMetric",
+  "/wsman.WorkspaceManager/MarkActive",
+]);
+/** Calls without an editor's role that are recorded: they make nodes, or show what containers print. */
+const FURTHER: ReadonlySet<string> = new Set([
+  "/forage.agent.v1.EnrollmentService/Join",
+  "/forage.agent.v1.AgentService/Renew",
+  "/forage.operator.v1.OperatorService/Logs",
+]);
+const CHANGING_ROLES: ReadonlySet<string> = new Set(["editor", "admin"]);
+const REFUSED: ReadonlySet<number> = new Set([status.UNAUTHENTICATED, status.PERMISSION_DENIED]);
+
+/** Fields of requests that name objects. No field of a secret's content is among them. */
+const NAMING = [
+  ...["namespace", "kind", "name", "pod", "container", "node", "nodeName", "service", "target"],
+  ...["id", "rolloutId", "applyId", "cronJob", "hostname", "role", "tokenId", "description", "port"],
+];
+const MAX_VALUE_LENGTH = 253;
+const MAX_MESSAGE_LENGTH = 300;
+const MAX_RESOURCES = 10;
+
+/** Records who made which call with which result: calls that change or reveal something, and refused ones. */
+export class CallAudit {
+  readonly #options: CallAuditOptions;
+  readonly #refusals = new RefusalLimit();
+
+  constructor(options: CallAuditOptions) {
+    this.#options = options;
+  }
+
+  /** Records the start of the coordinator. */
+  started(): void {
+    this.#options.log.append({ event: "coordinator-started" });
+  }
+
+  /** Writes what waits. Later calls are not recorded. */
+  close(): Promise<void> {
+    return this.#options.log.close();
+  }
+
+  /** `isStream`: the call's begin is recorded too, because it may last for hours. */
+  begin(method: string, peer: string, isStream: boolean): AuditedCall {
+    const { log } = this.#options;
+    const isRecorded = isRecordedMethod(method);
+    const entry: { method: string; peer: string; caller?: string; target?: Record<string, string> } = {
+      method,
+      peer,
+    };
+    return {
+      identified: (caller) => {
+        entry.caller = nameOf(caller);
+      },
+      requested: (request) => {
+        entry.target = targetOf(request);
+        if (isStream && isRecorded) log.append({ event: "stream-opened", ...entry });
+      },
+      ended: (code, message) => {
+        const fields = { ...entry, result: status[code] ?? String(code), ...(message && shortened(message)) };
+        if (REFUSED.has(code)) this.#refused(fields);
+        else if (isRecorded) log.append({ event: "call", ...fields });
+      },
+    };
+  }
+
+  /** Records a call that was refused before its request was read. */
+  refused(method: string, peer: string, code: number, message: string): void {
+    if (!REFUSED.has(code)) return;
+    this.#refused({
+      method: known(method),
+      peer,
+      result: status[code] ?? String(code),
+      ...shortened(message),
+    });
+  }
+
+  #refused(fields: Omit<AuditFields, "event">): void {
+    const { log, monotonicMs } = this.#options;
+    const { peer = "", caller = "" } = fields;
+    const key = caller === "" ? addressGroup(peer.slice(0, peer.lastIndexOf(":"))) : caller;
+    for (const entry of this.#refusals.note(key, { event: "refused", ...fields }, monotonicMs()))
+      log.append(entry);
+  }
+}
+
+function isRecordedMethod(method: string): boolean {
+  const access = methodTable[method];
+  if (access === undefined || FREQUENT.has(method)) return false;
+  return FURTHER.has(method) || (access.who === "user" && CHANGING_ROLES.has(access.role));
+}
+
+/** A path that no service has comes from the client, and may be long. */
+function known(method: string): string {
+  return methodTable[method] !== undefined ? method : PATH.test(method) ? "unknown" : "malformed";
+}
+
+function nameOf(caller: Caller): string {
+  if (caller.kind !== "anonymous") return callerName(caller);
+  const node = caller.expiredNode?.nodeId ?? caller.refusedNode;
+  return node === undefined ? "" : `node ${node} (certificate not accepted)`;
+}
+
+function shortened(message: string): { readonly message: string } {
+  return { message: message.slice(0, MAX_MESSAGE_LENGTH) };
+}
+
+function targetOf(request: unknown): Record<string, string> {
+  const fields = flattened(request);
+  const target: Record<string, string> = {};
+  for (const name of NAMING) {
+    const value = fields[name];
+    if ((typeof value === "string" && value !== "") || (typeof value === "number" && value !== 0))
+      target[name] = String(value).slice(0, MAX_VALUE_LENGTH);
+  }
+  const { resources } = fields;
+  if (Array.isArray(resources)) target.resources = namesOf(resources);
+  return target;
+}
+
+/** Returns the fields of a request, and those of the message in it that is its subject. */
+function flattened(request: unknown): Readonly<Record<string, unknown>> {
+  const fields = asRecord(request);
+  const subjects = ["bundle", "object", "policy"].map((name) => asRecord(fields[name]));
+  // The first message of a stream holds its fields in a frame.
+  const frames = [fields.frame, fields.message].map((it) => asRecord(asRecord(it).value));
+  const kind = asRecord(asRecord(fields.object).spec).$case;
+  return Object.assign({ kind }, ...frames, ...subjects, fields);
+}
+
+function asRecord(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+}
+
+function namesOf(resources: readonly unknown[]): string {
+  const names = resources.slice(0, MAX_RESOURCES).map((it) => String(asRecord(it).name ?? "").slice(0, 63));
+  const more = resources.length - names.length;
+  return more > 0 ? `${names.join(",")} and ${more} more` : names.join(",");
+}

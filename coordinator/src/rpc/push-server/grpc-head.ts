@@ -1,0 +1,59 @@
+import { encodeFields } from "../../http2/hpack/encode-fields.ts";
+import type { Field } from "../../http2/hpack/static-table.ts";
+import type { RequestHead } from "../../http2/request-head.ts";
+import { toServiceError } from "../status.ts";
+
+const GRPC = "application/grpc";
+const RESPONSE: readonly Field[] = [
+  [":status", "200"],
+  ["content-type", GRPC],
+];
+
+/** The header block that begins each response. */
+export const RESPONSE_HEAD: Buffer = encodeFields(RESPONSE);
+/** The header block that ends a response with OK. */
+export const OK_TRAILERS: Buffer = encodeFields([["grpc-status", "0"]]);
+
+const NANOSECONDS_PER_UNIT: ReadonlyMap<string, number> = new Map([
+  ["H", 3_600e9],
+  ["M", 60e9],
+  ["S", 1e9],
+  ["m", 1e6],
+  ["u", 1e3],
+  ["n", 1],
+]);
+/** The longest time that a timer takes. */
+const MAX_TIMEOUT_MS = 2 ** 31 - 1;
+
+/** Returns the HTTP status that refuses a request which is no gRPC call; undefined: it is one. */
+export function httpRefusal({ method, fields }: RequestHead): string | undefined {
+  if (method !== "POST") return "405";
+  const type = fields.get("content-type") ?? "";
+  return type === GRPC || type.startsWith(`${GRPC}+`) || type.startsWith(`${GRPC};`) ? undefined : "415";
+}
+
+/** Returns the call's time limit; undefined: it has none; NaN: the text is no time. */
+export function timeoutMsOf({ fields }: RequestHead): number | undefined {
+  const text = fields.get("grpc-timeout");
+  if (text === undefined) return undefined;
+  const [, digits = "", unit = ""] = /^([0-9]{1,8})([HMSmun])$/.exec(text) ?? [];
+  const nanoseconds = Number(digits || Number.NaN) * (NANOSECONDS_PER_UNIT.get(unit) ?? Number.NaN);
+  return Math.min(Math.ceil(nanoseconds / 1e6), MAX_TIMEOUT_MS);
+}
+
+/** Encodes the end of a call with the error's status. `isFirst`: nothing of the response was sent before. */
+export function errorTrailers(error: unknown, isFirst: boolean): Buffer {
+  const { code, details, metadata } = toServiceError(error);
+  const fields: Field[] = [
+    ["grpc-status", String(code)],
+    ["grpc-message", encodeURI(details)],
+  ];
+  for (const [name, values] of Object.entries(metadata.toHttp2Headers()))
+    for (const value of [values ?? []].flat()) fields.push([name, String(value)]);
+  return encodeFields(isFirst ? [...RESPONSE, ...fields] : fields);
+}
+
+/** Encodes an answer that consists of a status. */
+export function httpStatus(status: string): Buffer {
+  return encodeFields([[":status", status]]);
+}
