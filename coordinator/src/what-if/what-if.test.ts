@@ -1,0 +1,295 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import type {
+  CapacityRequest,
+  Supposition,
+  WhatIfResponse,
+  WorkloadOutcome,
+} from "@forage/proto/forage/operator/v1/operator";
+import type { ForageResource } from "@forage/proto/forest/v1/forage";
+import { pino } from "pino";
+import { aNode } from "../../test/support/entries.ts";
+import { aContainerService, aRequest } from "../../test/support/requests.ts";
+import { settled } from "../../test/support/until.ts";
+import { aView } from "../../test/support/view.ts";
+import { applyResources } from "../api/forage/apply.ts";
+import { startControl } from "../control/control.ts";
+import { CoordinatorError } from "../errors.ts";
+import { parseIpRange } from "../ip/ip-range.ts";
+import { recordStatuses } from "../link/reports.ts";
+import { MetricsCollector } from "../metrics/metrics-collector.ts";
+import { Planner } from "../plan/planner.ts";
+import { optimisticStatus } from "../plan/simulated-nodes.ts";
+import type { NodeEntry } from "../state/entries.ts";
+import { Trials } from "./trials.ts";
+
+type Change = Exclude<Supposition["supposition"], undefined>;
+
+test("pods of a lost node find places on the others, and a service dips meanwhile", async (t) => {
+  const fleet = await aFleet(t, [node("n1"), node("n2"), node("n3")], [web(6)]);
+  const { workloads, resources, safe, notes } = await fleet.whatIf({ $case: "loseNode", value: "n2" });
+  const [outcome] = workloads;
+  assert.ok(outcome);
+  assert.deepEqual(outcome.left, [{ node: "n2", pods: 2 }]);
+  assert.equal(podsOf(outcome.came), 2);
+  assert.deepEqual([outcome.readyBefore, outcome.readyLowest, outcome.readyAfter], [6, 4, 6]);
+  assert.deepEqual(outcome.waiting, []);
+  // A rolling update may miss a quarter of six: one. Two are missing for a while.
+  assert.equal(outcome.minimum, 5);
+  assert.equal(safe, false);
+  const cpu = resources.find(({ resource }) => resource === "cpu");
+  assert.deepEqual(
+    [cpu?.requestedBefore, cpu?.allocatableBefore, cpu?.requestedAfter, cpu?.allocatableAfter],
+    ["3", "6", "3", "4"],
+  );
+  assert.deepEqual(notes, []);
+});
+
+test("pods that find no place wait, with the reason", async (t) => {
+  const fleet = await aFleet(t, [node("n1"), node("n2")], [web(7)]);
+  const { workloads, safe } = await fleet.whatIf({ $case: "loseNode", value: "n1" });
+  // Two nodes of three, of which one is lost, are no mass loss; four of seven fit on the one that is left.
+  assert.equal(workloads[0]?.waiting[0]?.pods, 3);
+  assert.match(workloads[0]?.waiting[0]?.why ?? "", /insufficient cpu/);
+  assert.equal(workloads[0]?.waiting[0]?.already, 0);
+  assert.equal(safe, false);
+});
+
+test("a label stands for all nodes that have it, and zone for the label of zones", async (t) => {
+  const zone = (name: string) => ({ "topology.kubernetes.io/zone": name });
+  const nodes = [node("n1", zone("a")), node("n2", zone("a")), node("n3", zone("b")), node("n4", zone("b"))];
+  const fleet = await aFleet(t, nodes, [web(4)]);
+  const { workloads } = await fleet.whatIf({ $case: "loseNodes", value: { key: "zone", value: "a" } });
+  const { left = [], came = [] } = workloads[0] ?? {};
+  assert.ok(left.length > 0 && left.every(({ node: name }) => name === "n1" || name === "n2"));
+  assert.ok(came.every(({ node: name }) => name === "n3" || name === "n4"));
+  assert.equal(podsOf(left), podsOf(came));
+});
+
+test("when most nodes are lost at once, no pod is replaced, and a note says why", async (t) => {
+  const fleet = await aFleet(t, [node("n1"), node("n2"), node("n3")], [web(3)]);
+  const lose = ["n1", "n2"].map((value): Change => ({ $case: "loseNode", value }));
+  const { workloads, notes, safe } = await fleet.whatIf(...lose);
+  assert.match(notes.join(), /2 of 3 nodes would be lost at once/);
+  assert.deepEqual(workloads[0]?.came, []);
+  assert.deepEqual([workloads[0]?.readyBefore, workloads[0]?.readyAfter], [3, 1]);
+  assert.equal(safe, false);
+});
+
+test("more nodes take pods that wait", async (t) => {
+  const fleet = await aFleet(t, [node("n1")], [web(6)]);
+  const { workloads, resources } = await fleet.whatIf({
+    $case: "addNodes",
+    value: { count: 1, like: "n1" },
+  });
+  assert.deepEqual(workloads[0]?.came, [{ node: "n1-added-1", pods: 2 }]);
+  assert.deepEqual(workloads[0]?.waiting, []);
+  assert.equal(resources.find(({ resource }) => resource === "cpu")?.allocatableAfter, "4");
+});
+
+test("a scaled service gets as many pods as fit; those that wait now, too, are counted apart", async (t) => {
+  const fleet = await aFleet(t, [node("n1")], [web(5)]);
+  const value = { namespace: "shop", name: "web", replicas: 7 };
+  const { workloads, safe } = await fleet.whatIf({ $case: "scale", value });
+  assert.deepEqual(
+    workloads[0]?.waiting.map(({ pods, already }) => [pods, already]),
+    [[3, 1]],
+  );
+  assert.equal(safe, false);
+});
+
+test("a drained node is emptied without a service falling below its minimum", async (t) => {
+  const fleet = await aFleet(t, [node("n1"), node("n2"), node("n3")], [web(6)]);
+  const { workloads, safe } = await fleet.whatIf({ $case: "drainNode", value: "n1" });
+  assert.deepEqual(workloads[0]?.left, [{ node: "n1", pods: 2 }]);
+  assert.equal(podsOf(workloads[0]?.came ?? []), 2);
+  assert.ok((workloads[0]?.readyLowest ?? 0) >= (workloads[0]?.minimum ?? 6));
+  assert.equal(safe, true);
+});
+
+test("suppositions of one request hold together", async (t) => {
+  const fleet = await aFleet(t, [node("n1"), node("n2")], [web(8)]);
+  const { workloads } = await fleet.whatIf(
+    { $case: "addNodes", value: { count: 1, like: "n2" } },
+    { $case: "loseNode", value: "n1" },
+  );
+  assert.deepEqual(workloads[0]?.came, [{ node: "n2-added-1", pods: 4 }]);
+  assert.deepEqual(workloads[0]?.waiting, []);
+});
+
+test("any one node: the losses that leave pods without a node, the worst first", async (t) => {
+  const big = node("n3", {}, "4");
+  const fleet = await aFleet(t, [node("n1"), node("n2"), big], [web(14)]);
+  const { losses, nodesTried, safe } = await fleet.whatIf({ $case: "loseAnyNode", value: true });
+  assert.equal(nodesTried, 3);
+  assert.deepEqual(
+    losses.map(({ node: name, waiting }) => [name, waiting[0]?.pods]),
+    [
+      ["n3", fleet.podsOn("n3") - (8 - fleet.podsOn("n1") - fleet.podsOn("n2"))],
+      ...["n1", "n2"].map((name) => [name, fleet.podsOn(name) - fleet.free(name)]),
+    ].filter(([, pods]) => Number(pods) > 0),
+  );
+  assert.equal(safe, false);
+  // A trial leaves no trace in the next one.
+  assert.deepEqual((await fleet.whatIf({ $case: "loseAnyNode", value: true })).losses, losses);
+});
+
+test("nothing changes in the fleet itself", async (t) => {
+  const fleet = await aFleet(t, [node("n1"), node("n2")], [web(4)]);
+  const before = fleet.store.revision;
+  await fleet.whatIf({ $case: "drainNode", value: "n1" });
+  await fleet.whatIf({ $case: "loseNode", value: "n1" });
+  assert.equal(fleet.store.revision, before);
+});
+
+for (const [what, changes, message] of [
+  ["nothing", [], /suppositions: at least one/],
+  ["an unknown node", [{ $case: "loseNode", value: "n9" }], /suppositions\[0\]\.lose_node: .*"n9"/],
+  ["an unknown node to drain", [{ $case: "drainNode", value: "n9" }], /\[0\]\.drain_node: .*"n9"/],
+  [
+    "a label that no node has",
+    [{ $case: "loseNodes", value: { key: "zone", value: "x" } }],
+    /lose_nodes: no node has the label zone=x/,
+  ],
+  [
+    "too many nodes",
+    [{ $case: "addNodes", value: { count: 1_001, like: "n1" } }],
+    /add_nodes\.count: must be from 1 to 1000/,
+  ],
+  ["no model", [{ $case: "addNodes", value: { count: 1, like: "n9" } }], /add_nodes\.like: .*"n9"/],
+  [
+    "an unknown service",
+    [{ $case: "scale", value: { namespace: "shop", name: "api", replicas: 1 } }],
+    /scale: there is no container service "api"/,
+  ],
+  [
+    "too many replicas",
+    [{ $case: "scale", value: { namespace: "shop", name: "web", replicas: 10_001 } }],
+    /scale\.replicas: must be at most 10000/,
+  ],
+  [
+    "any one node among others",
+    [
+      { $case: "loseAnyNode", value: true },
+      { $case: "loseNode", value: "n1" },
+    ],
+    /lose_any_node is tried out alone/,
+  ],
+] as const satisfies readonly (readonly [string, readonly Change[], RegExp])[]) {
+  test(`refused with its path: ${what}`, async (t) => {
+    const fleet = await aFleet(t, [node("n1")], [web(1)]);
+    await assert.rejects(fleet.whatIf(...changes), (error) => {
+      assert.ok(error instanceof CoordinatorError);
+      assert.match(error.message, message);
+      return true;
+    });
+  });
+}
+
+test("capacity: as many pods as fit, what runs out, and what fragmentation costs", async (t) => {
+  const fleet = await aFleet(t, [node("n1"), node("n2"), node("n3")], []);
+  const found = await fleet.capacity({ $case: "requests", value: { amounts: { cpu: "1500m" } } });
+  assert.equal(found.pods, 3n);
+  assert.equal(found.podsIfPooled, 4n);
+  assert.equal(found.runsOutFirst, "cpu");
+  assert.match(found.why, /insufficient cpu/);
+  assert.deepEqual(found.nodes, [
+    { node: "n1", pods: 1 },
+    { node: "n2", pods: 1 },
+    { node: "n3", pods: 1 },
+  ]);
+});
+
+test("capacity for more pods of a workload counts those that it has", async (t) => {
+  const fleet = await aFleet(t, [node("n1"), node("n2")], [web(3)]);
+  const like = { namespace: "shop", kind: "container_service", name: "web" };
+  const found = await fleet.capacity({ $case: "like", value: like });
+  assert.equal(found.pods, 5n);
+  assert.equal(found.requests.cpu, "500m");
+});
+
+test("capacity refuses what it can't count", async (t) => {
+  const fleet = await aFleet(t, [node("n1")], []);
+  await assert.rejects(fleet.capacity(undefined), /requests: at least one resource/);
+  await assert.rejects(
+    fleet.capacity({ $case: "requests", value: { amounts: { cpu: "much" } } }),
+    /requests\[cpu\]/,
+  );
+  const like = { namespace: "shop", kind: "container_service", name: "web" };
+  await assert.rejects(fleet.capacity({ $case: "like", value: like }), /has no pods/);
+});
+
+function web(replicas: number): ForageResource {
+  const resources = { requests: { cpu: "500m", memory: "64Mi" }, limits: undefined };
+  const container = { name: "main", image: "registry.example/team/app:v1", resources };
+  return aContainerService("web", { scaling: { replicas }, container });
+}
+
+function podsOf(counts: WorkloadOutcome["left"]): number {
+  return counts.reduce((sum, { pods }) => sum + pods, 0);
+}
+
+/** A node for four of the pods, unless it has more cpu. */
+function node(name: string, labels: Readonly<Record<string, string>> = {}, cpu = "2"): NodeEntry {
+  const entry = aNode({ name, labels });
+  const report = entry.report?.report;
+  assert.ok(entry.report && report);
+  const allocatable = { cpu, memory: "8Gi", pods: "110" };
+  return { ...entry, report: { ...entry.report, report: { ...report, allocatable } } };
+}
+
+/** Nodes on which the resources run. */
+async function aFleet(t: TestContext, nodes: readonly NodeEntry[], resources: readonly ForageResource[]) {
+  const { store, state, clock } = await aView(t, { nodes });
+  const log = pino({ level: "silent" });
+  let names = 0;
+  const randomName = (length: number): string => String(names++).padStart(length, "0");
+  const ip = parseIpRange("10.96.0.0/16");
+  assert.ok(ip);
+  const control = {
+    randomName,
+    profile: "pack",
+    limits: { deadlineMs: 600_000, placementMs: 20_000, stableMs: 1_000 },
+    addresses: { virtualIps: [ip], loadBalancerIps: [], nodePorts: { first: 30_000, last: 32_767 } },
+  } as const;
+  const metrics = new MetricsCollector({ state, clock, intervalMs: 15_000 });
+  const running = startControl({
+    ...control,
+    ...{ store, state, clock, metrics, log },
+    steps: { take: () => {} },
+    events: { record: () => {} },
+    readyEndpoints: () => 0,
+  });
+  if (resources.length > 0)
+    await applyResources(aRequest("a1", resources, { app: "shop" }), { store, state, clock, randomName });
+  for (let looks = 0; looks < 20; looks++) {
+    for (let turns = 0; turns < 10; turns++) await settled();
+    for (const { name } of state.nodes()) {
+      const statuses = state.podsOnNode(name).flatMap((pod) => optimisticStatus(pod, true) ?? []);
+      if (statuses.length > 0) await recordStatuses(name, statuses, { store, state, clock, log });
+    }
+  }
+  // The fleet rests; only the trials' copies move.
+  await running.close();
+  metrics.close();
+  const planner = new Planner({
+    ...{ store, state, nowMs: () => clock.nowMs(), control, apply: { randomName }, turn: settled },
+  });
+  const trials = new Trials({ state, planner });
+  const podsOn = (name: string): number => state.podsOnNode(name).length;
+  return {
+    store,
+    podsOn,
+    /** Room for pods on the other nodes. */
+    free: (name: string): number =>
+      nodes
+        .filter((other) => other.name !== name)
+        .reduce(
+          (sum, other) => sum + 2 * Number(other.report?.report?.allocatable.cpu) - podsOn(other.name),
+          0,
+        ),
+    whatIf: (...changes: readonly Change[]): Promise<WhatIfResponse> =>
+      trials.whatIf({ suppositions: changes.map((supposition) => ({ supposition })) }),
+    capacity: (shape: CapacityRequest["shape"]) => trials.capacity({ shape }),
+  };
+}
