@@ -1,0 +1,79 @@
+/** The rights of the token that the browser is logged in with. */
+export interface Me {
+  readonly cluster: string;
+  readonly token: string;
+  readonly grants: readonly Grant[];
+}
+
+export interface Grant {
+  readonly role: "destination-reader" | "viewer" | "editor" | "admin";
+  readonly namespaces: "*" | readonly string[];
+}
+
+/** An error that the coordinator answered, or that kept it from answering. */
+export class ApiError extends Error {
+  /** A gRPC status code: "PERMISSION_DENIED". "UNAVAILABLE" also if there was no answer. */
+  readonly code: string;
+  readonly violations: readonly { readonly field: string; readonly description: string }[];
+
+  constructor(code: string, message: string, violations: ApiError["violations"] = []) {
+    super(message);
+    this.code = code;
+    this.violations = violations;
+  }
+}
+
+const OWN = { "x-forage-dashboard": "1", "content-type": "application/json" };
+
+export const login = (token: string): Promise<Me> => send("login", { token });
+export const logout = (): Promise<unknown> => send("logout", {});
+export const whoAmI = (): Promise<Me> => answeredJson("me");
+
+/** Reads what has a path of its own. */
+export function answeredJson<Answer>(path: string): Promise<Answer> {
+  return answered(fetch(`api/${path}`));
+}
+
+/** Calls a method of the operator service. Messages are in their JSON form, where empty fields are left out. */
+export function call<Answer>(method: string, request: object, signal?: AbortSignal): Promise<Answer> {
+  return send(`call/${method}`, request, signal);
+}
+
+export function send<Answer>(path: string, body: unknown, signal?: AbortSignal): Promise<Answer> {
+  const init = { method: "POST", headers: OWN, body: JSON.stringify(body), ...(signal && { signal }) };
+  return answered(fetch(`api/${path}`, init));
+}
+
+/** Opens a stream of bytes. Throws ApiError. */
+export async function open(path: string, signal: AbortSignal, body?: unknown): Promise<Response> {
+  const init =
+    body === undefined ? { signal } : { method: "POST", headers: OWN, body: JSON.stringify(body), signal };
+  const response = await fetch(`api/${path}`, init);
+  if (!response.ok) throw await errorOf(response);
+  return response;
+}
+
+async function answered<Answer>(fetching: Promise<Response>): Promise<Answer> {
+  let response: Response;
+  try {
+    response = await fetching;
+  } catch (error) {
+    if (error instanceof DOMException) throw error;
+    throw new ApiError("UNAVAILABLE", "the coordinator does not answer");
+  }
+  if (!response.ok) throw await errorOf(response);
+  return (await response.json()) as Answer;
+}
+
+async function errorOf(response: Response): Promise<ApiError> {
+  const body = (await response.json().catch(() => ({}))) as {
+    readonly code?: string;
+    readonly message?: string;
+    readonly violations?: ApiError["violations"];
+  };
+  return new ApiError(
+    body.code ?? "UNAVAILABLE",
+    body.message ?? `the coordinator answers with ${response.status}`,
+    body.violations,
+  );
+}

@@ -1,0 +1,48 @@
+const SECOND_MS = 1_000;
+const MINUTE_MS = 60 * SECOND_MS;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+
+/** "5 s", "12 min", "3 h", "9 d". */
+export function duration(ms: number): string {
+  if (ms < MINUTE_MS) return `${Math.max(0, Math.floor(ms / SECOND_MS))} s`;
+  if (ms < HOUR_MS) return `${Math.floor(ms / MINUTE_MS)} min`;
+  if (ms < 2 * DAY_MS) return `${Math.floor(ms / HOUR_MS)} h`;
+  return `${Math.floor(ms / DAY_MS)} d`;
+}
+
+export function age(ms: number): string {
+  return ms === 0 ? "" : duration(Date.now() - ms);
+}
+
+/** Returns how long ago, or in how long, the time of a message is. */
+export function ago(time: string | undefined): string {
+  if (time === undefined) return "";
+  const ms = Date.now() - Date.parse(time);
+  return ms < 0 ? `in ${duration(-ms)}` : `${duration(ms)} ago`;
+}
+
+export function dateTime(time: string | undefined): string {
+  if (time === undefined) return "";
+  return new Date(time).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
+}
+
+const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"];
+
+export function bytes(count: number): string {
+  const power = count < 1 ? 0 : Math.min(Math.floor(Math.log2(count) / 10), UNITS.length - 1);
+  const amount = count / 1024 ** power;
+  return `${amount >= 100 || power === 0 ? amount.toFixed(0) : amount.toFixed(1)} ${UNITS[power]}`;
+}
+
+export function cores(milli: number): string {
+  return milli >= 10_000 ? `${(milli / 1000).toFixed(0)}` : `${(milli / 1000).toFixed(milli < 1000 ? 2 : 1)}`;
+}
+
+export function percent(part: number, whole: number): number {
+  return whole > 0 ? Math.round((part / whole) * 100) : 0;
+}
+
+export function plural(count: number, one: string): string {
+  return `${count.toLocaleString("en")} ${one}${count === 1 ? "" : "s"}`;
+}

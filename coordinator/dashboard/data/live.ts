@@ -1,0 +1,144 @@
+import { useEffect, useState } from "preact/hooks";
+import type { LiveMessage, LiveTopic, NodeRow, PodRow, ResourceRow } from "../../src/dashboard/live/rows.ts";
+
+interface RowTypes {
+  readonly nodes: NodeRow;
+  readonly pods: PodRow;
+  readonly resources: ResourceRow;
+}
+
+const TOPICS: readonly LiveTopic[] = ["nodes", "pods", "resources"];
+
+/** "connecting", until everything has come; "live"; "lost", while the coordinator does not answer. */
+export type Connection = "connecting" | "live" | "lost";
+
+/** One table: its rows by key, and in the order of their keys. */
+class LiveTable<Row> {
+  readonly rows = new Map<string, Row>();
+  #sorted: readonly Row[] | undefined;
+
+  get sorted(): readonly Row[] {
+    this.#sorted ??= [...this.rows.entries()].sort(([a], [b]) => compareKeys(a, b)).map(([, row]) => row);
+    return this.#sorted;
+  }
+
+  take(rows: Readonly<Record<string, Row | null>>): void {
+    for (const [key, row] of Object.entries(rows)) {
+      if (row === null) this.rows.delete(key);
+      else this.rows.set(key, row);
+    }
+    this.#sorted = undefined;
+  }
+
+  clear(): void {
+    this.rows.clear();
+    this.#sorted = undefined;
+  }
+}
+
+const collator = new Intl.Collator("en", { numeric: true });
+
+function compareKeys(a: string, b: string): number {
+  return collator.compare(a, b);
+}
+
+/**
+ * Follows the coordinator's tables by one stream. A hidden window has no stream: a browser allows few of them, and gets all rows
+ * when it is shown again.
+ */
+export class Live {
+  readonly #tables = {
+    nodes: new LiveTable<NodeRow>(),
+    pods: new LiveTable<PodRow>(),
+    resources: new LiveTable<ResourceRow>(),
+  };
+  readonly #listeners = new Set<() => void>();
+  #source: EventSource | undefined;
+  #connection: Connection = "connecting";
+  #frame = 0;
+
+  get connection(): Connection {
+    return this.#connection;
+  }
+
+  start(): () => void {
+    const shown = (): void => {
+      if (document.hidden) this.#close();
+      else if (this.#source === undefined) this.#open();
+    };
+    document.addEventListener("visibilitychange", shown);
+    shown();
+    return () => {
+      document.removeEventListener("visibilitychange", shown);
+      this.#close();
+    };
+  }
+
+  rows<Topic extends LiveTopic>(topic: Topic): readonly RowTypes[Topic][] {
+    return this.#tables[topic].sorted as readonly RowTypes[Topic][];
+  }
+
+  row<Topic extends LiveTopic>(topic: Topic, key: string): RowTypes[Topic] | undefined {
+    return this.#tables[topic].rows.get(key) as RowTypes[Topic] | undefined;
+  }
+
+  /** Calls at most once for each frame that the browser draws. Returns how to stop. */
+  listen(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  #open(): void {
+    const source = new EventSource("api/live");
+    this.#source = source;
+    source.onmessage = ({ data }) => this.#take(JSON.parse(data as string) as LiveMessage);
+    source.onerror = () => {
+      this.#set("lost");
+      // A browser ends the stream after an answer other than 200: the session has ended, or the coordinator starts.
+      if (source.readyState !== EventSource.CLOSED) return;
+      this.#close();
+      setTimeout(() => {
+        if (this.#source === undefined && !document.hidden) this.#open();
+      }, RETRY_MS);
+    };
+  }
+
+  #close(): void {
+    this.#source?.close();
+    this.#source = undefined;
+  }
+
+  #take(message: LiveMessage): void {
+    if (message.reset) {
+      for (const topic of TOPICS) this.#tables[topic].clear();
+      this.#set("connecting");
+    }
+    if (message.nodes) this.#tables.nodes.take(message.nodes);
+    if (message.pods) this.#tables.pods.take(message.pods);
+    if (message.resources) this.#tables.resources.take(message.resources);
+    if (message.complete) this.#set("live");
+    this.#draw();
+  }
+
+  #set(connection: Connection): void {
+    this.#connection = connection;
+    this.#draw();
+  }
+
+  #draw(): void {
+    if (this.#frame !== 0) return;
+    this.#frame = requestAnimationFrame(() => {
+      this.#frame = 0;
+      for (const listener of this.#listeners) listener();
+    });
+  }
+}
+
+const RETRY_MS = 3_000;
+
+/** Draws the component again whenever a table has changed. */
+export function useLive(live: Live): Live {
+  const [, redraw] = useState({});
+  useEffect(() => live.listen(() => redraw({})), [live]);
+  return live;
+}

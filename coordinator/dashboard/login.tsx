@@ -1,0 +1,42 @@
+import { useState } from "preact/hooks";
+import { type ApiError, login, type Me } from "./data/api.ts";
+import { asApiError } from "./data/app.ts";
+import { Failure } from "./parts/pieces.tsx";
+
+export function Login({ onLogin }: { readonly onLogin: (me: Me) => void }) {
+  const [token, setToken] = useState("");
+  const [error, setError] = useState<ApiError>();
+  const [busy, setBusy] = useState(false);
+  const submit = (event: Event): void => {
+    event.preventDefault();
+    setBusy(true);
+    login(token.trim())
+      .then(onLogin, (cause: unknown) => setError(asApiError(cause)))
+      .finally(() => setBusy(false));
+  };
+  return (
+    <main class="alone">
+      <h1>Forage</h1>
+      <form onSubmit={submit}>
+        <label for="token">API token</label>
+        <input
+          id="token"
+          type="password"
+          autocomplete="off"
+          spellcheck={false}
+          value={token}
+          required
+          onInput={({ currentTarget }) => setToken(currentTarget.value)}
+        />
+        <Failure error={error} />
+        <button type="submit" class="primary" disabled={busy}>
+          Log in
+        </button>
+      </form>
+      <p class="quiet">
+        An admin makes tokens with <code>forage token create --role viewer</code>. The browser keeps a
+        session, and not the token.
+      </p>
+    </main>
+  );
+}

@@ -1,0 +1,60 @@
+import type { ScalingSeries } from "../../src/dashboard/history-view.ts";
+import { useApp } from "../data/app.ts";
+import { ago } from "../data/format.ts";
+import { useHistory } from "../data/use-history.ts";
+import type { WireResource } from "../data/wire.ts";
+import { Plot } from "./plot.tsx";
+
+const count = (value: number): string => `${Math.round(value * 10) / 10}`;
+
+export interface AutoscalingProps {
+  readonly namespace: string;
+  readonly name: string;
+  readonly scaling: NonNullable<WireResource["autoscaling"]>;
+}
+
+/** What the autoscaler makes of a workload, with its reasons and the last hours. */
+export function Autoscaling({ namespace, name, scaling }: AutoscalingProps) {
+  const { live } = useApp();
+  const query = new URLSearchParams({ namespace, name });
+  const points = useHistory<ScalingSeries>(`history?${query}`, () => {
+    const row = live.row("resources", `${namespace}/container_service/${name}`)?.autoscaling;
+    return row && { current: row.current, desired: row.desired };
+  });
+  return (
+    <section class="card" aria-label="Autoscaling">
+      <h2>
+        Autoscaling{" "}
+        <small>
+          {scaling.currentReplicas ?? 0} now, {scaling.desiredReplicas ?? 0} desired, from{" "}
+          {scaling.minReplicas ?? 0} to {scaling.maxReplicas ?? 0}
+        </small>
+      </h2>
+      <p>{scaling.reason}</p>
+      <ul>
+        {(scaling.metrics ?? []).map((metric) => (
+          <li key={metric.name}>
+            <strong>{metric.name}</strong> {metric.value || "unknown"} of {metric.target} ({metric.targetType}
+            ): {metric.replicas ?? "?"} replicas {metric.message}
+          </li>
+        ))}
+      </ul>
+      {scaling.lastScaledAt && (
+        <p class="quiet">
+          Last scaled {ago(scaling.lastScaledAt)}: {scaling.lastScaleReason}
+        </p>
+      )}
+      {points !== undefined && (
+        <Plot
+          title="Replicas"
+          times={points.times}
+          lines={[
+            { name: "current", values: points.current },
+            { name: "desired", values: points.desired },
+          ]}
+          text={count}
+        />
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,121 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import { useApp } from "../data/app.ts";
+import { ago } from "../data/format.ts";
+import { href } from "../data/location.ts";
+import type { FleetEvent } from "../data/wire.ts";
+import { FilterField, useFilter } from "./filter.tsx";
+import { Badge } from "./pieces.tsx";
+import { type Column, VirtualTable } from "./virtual-table.tsx";
+
+/** The newest events stay on the page. The coordinator keeps more. */
+const MAX_EVENTS = 2_000;
+const RETRY_MS = 3_000;
+
+/** Events, newest first, of one object or of all that the token may see. New ones appear by themselves. */
+export function EventList({
+  namespace,
+  kind = "",
+  name = "",
+}: {
+  readonly namespace: string;
+  readonly kind?: string;
+  readonly name?: string;
+}) {
+  const events = useEvents(namespace, kind, name);
+  const { rows, text, setText } = useFilter(
+    events,
+    (event) =>
+      `${event.type} ${event.reason} ${event.kind}/${event.name} ${event.namespace} ${event.message}`,
+  );
+  return (
+    <>
+      <div class="toolbar">
+        <FilterField text={text} setText={setText} label="Filter events" />
+      </div>
+      <VirtualTable
+        label="Events"
+        rows={rows}
+        columns={COLUMNS}
+        keyOf={({ sequence }) => sequence ?? ""}
+        hrefOf={placeOf}
+        empty="No events."
+      />
+    </>
+  );
+}
+
+function useEvents(namespace: string, kind: string, name: string): readonly FleetEvent[] {
+  const { notify } = useApp();
+  const [events, setEvents] = useState<readonly FleetEvent[]>([]);
+  const known = useRef(new Map<string, FleetEvent>());
+  useEffect(() => {
+    known.current.clear();
+    setEvents([]);
+    const query = new URLSearchParams({ namespace, kind, name });
+    let source: EventSource | undefined;
+    let timer = 0;
+    const open = (): void => {
+      source = new EventSource(`api/events?${query}`);
+      source.onmessage = ({ data }) => {
+        for (const event of JSON.parse(data as string) as readonly FleetEvent[])
+          known.current.set(keyOf(event), event);
+        const sorted = [...known.current.values()].sort((a, b) => Number(b.sequence) - Number(a.sequence));
+        for (const event of sorted.slice(MAX_EVENTS)) known.current.delete(keyOf(event));
+        setEvents(sorted.slice(0, MAX_EVENTS));
+      };
+      source.onerror = () => {
+        if (source?.readyState !== EventSource.CLOSED) return;
+        notify("The stream of events was refused. Choose a namespace that the token covers.", "bad");
+        timer = window.setTimeout(open, RETRY_MS * 10);
+      };
+    };
+    open();
+    return () => {
+      source?.close();
+      clearTimeout(timer);
+    };
+  }, [namespace, kind, name, notify]);
+  return events;
+}
+
+/** The same thing again has a new sequence number. */
+function keyOf({ namespace, kind, name, reason, message, firstAt }: FleetEvent): string {
+  return [namespace, kind, name, reason, message, firstAt].join("\n");
+}
+
+function placeOf({ namespace = "", kind = "", name = "" }: FleetEvent): string {
+  if (kind === "pod") return href("pods", namespace, name);
+  return kind === "node" ? href("nodes", name) : href("resources", namespace, kind, name);
+}
+
+const COLUMNS: readonly Column<FleetEvent>[] = [
+  {
+    title: "About",
+    width: "minmax(8rem, 2fr)",
+    cell: ({ kind, name }) => `${kind}/${name}`,
+    sort: ({ kind, name }) => `${kind}/${name}`,
+  },
+  {
+    title: "Reason",
+    width: "minmax(10rem, 1.5fr)",
+    cell: ({ type, reason }) => <Badge tone={type === "Warning" ? "bad" : "good"}>{reason}</Badge>,
+    sort: ({ reason }) => reason ?? "",
+  },
+  {
+    title: "Message",
+    width: "4fr",
+    cell: ({ message }) => (
+      <span class="cut" title={message}>
+        {message}
+      </span>
+    ),
+    wide: true,
+  },
+  { title: "Count", width: "4rem", cell: ({ count }) => count, sort: ({ count }) => count ?? 0, wide: true },
+  {
+    title: "Last",
+    width: "6rem",
+    cell: ({ lastAt }) => ago(lastAt),
+    sort: ({ lastAt }) => -Date.parse(lastAt ?? ""),
+  },
+];

@@ -1,0 +1,56 @@
+import type { FleetSeries } from "../../src/dashboard/history-view.ts";
+import { useApp } from "../data/app.ts";
+import { bytes, cores } from "../data/format.ts";
+import type { Live } from "../data/live.ts";
+import { useHistory } from "../data/use-history.ts";
+import { Plot } from "./plot.tsx";
+
+interface Graph {
+  readonly title: string;
+  readonly series: FleetSeries;
+  readonly text: (value: number) => string;
+}
+
+const count = (value: number): string => `${value}`;
+
+const GRAPHS: readonly Graph[] = [
+  { title: "CPU in use, cores", series: "cpuMilli", text: cores },
+  { title: "Memory in use", series: "memoryBytes", text: bytes },
+  { title: "Pods ready", series: "podsReady", text: count },
+  { title: "Restarts of containers", series: "restarts", text: count },
+];
+
+/** The last hours of the fleet. */
+export function Graphs() {
+  const { live } = useApp();
+  const points = useHistory<FleetSeries>("history", () => presentOf(live));
+  if (points === undefined) return null;
+  return (
+    <div class="graphs">
+      {GRAPHS.map(({ title, series, text }) => (
+        <Plot
+          key={series}
+          title={title}
+          times={points.times}
+          lines={[{ name: series, values: points[series] }]}
+          text={text}
+        />
+      ))}
+    </div>
+  );
+}
+
+function presentOf(live: Live): Readonly<Record<FleetSeries, number>> | undefined {
+  if (live.connection !== "live") return undefined;
+  const nodes = live.rows("nodes");
+  const pods = live.rows("pods");
+  const sum = (values: readonly number[]) => values.reduce((all, value) => all + value, 0);
+  return {
+    nodesReady: nodes.filter(({ state }) => state === "Ready").length,
+    podsReady: pods.filter(({ tone }) => tone === "good").length,
+    pods: pods.length,
+    cpuMilli: sum(nodes.map(({ usage }) => usage?.[0] ?? 0)),
+    memoryBytes: sum(nodes.map(({ usage }) => usage?.[1] ?? 0)),
+    restarts: sum(pods.map(({ restarts }) => restarts)),
+  };
+}

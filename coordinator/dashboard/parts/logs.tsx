@@ -1,0 +1,138 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import { open } from "../data/api.ts";
+import { asApiError } from "../data/app.ts";
+import { plural } from "../data/format.ts";
+
+/** Lines that stay on the page: a browser draws no more of them smoothly. */
+const MAX_LINES = 5_000;
+const DRAW_MS = 150;
+
+export function Logs({
+  namespace,
+  pod,
+  containers,
+}: {
+  readonly namespace: string;
+  readonly pod: string;
+  readonly containers: readonly string[];
+}) {
+  const [container, setContainer] = useState("");
+  const [previous, setPrevious] = useState(false);
+  const [follow, setFollow] = useState(true);
+  const [search, setSearch] = useState("");
+  const { lines, problem, ended } = useLines({ namespace, pod, container, previous, follow });
+  const found =
+    search === "" ? lines : lines.filter((line) => line.toLowerCase().includes(search.toLowerCase()));
+  const box = useRef<HTMLPreElement>(null);
+  const atEnd = useRef(true);
+  useEffect(() => {
+    if (atEnd.current && box.current !== null) box.current.scrollTop = box.current.scrollHeight;
+  }, [found.length, lines]);
+  return (
+    <section aria-label="Logs">
+      <div class="toolbar">
+        <input
+          type="search"
+          aria-label="Search in the log"
+          placeholder="Search in the log  ( / )"
+          value={search}
+          onInput={({ currentTarget }) => setSearch(currentTarget.value)}
+        />
+        <label>
+          Container{" "}
+          <select value={container} onChange={({ currentTarget }) => setContainer(currentTarget.value)}>
+            <option value="">main</option>
+            {containers.map((name) => (
+              <option key={name}>{name}</option>
+            ))}
+          </select>
+        </label>
+        <label>
+          <input type="checkbox" checked={follow} onChange={() => setFollow(!follow)} /> Follow
+        </label>
+        <label>
+          <input type="checkbox" checked={previous} onChange={() => setPrevious(!previous)} /> Previous run
+        </label>
+        <span class="quiet" role="status">
+          {problem ?? `${plural(found.length, "line")}${ended ? ", end of the log" : ""}`}
+        </span>
+      </div>
+      <pre
+        class="log"
+        ref={box}
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard
+        tabIndex={0}
+        onScroll={({ currentTarget: { scrollTop, scrollHeight, clientHeight } }) => {
+          atEnd.current = scrollHeight - scrollTop - clientHeight < 40;
+        }}
+      >
+        {found.join("\n")}
+      </pre>
+    </section>
+  );
+}
+
+interface LinesOptions {
+  readonly namespace: string;
+  readonly pod: string;
+  readonly container: string;
+  readonly previous: boolean;
+  readonly follow: boolean;
+}
+
+function useLines({ namespace, pod, container, previous, follow }: LinesOptions) {
+  const [state, setState] = useState<{
+    readonly lines: readonly string[];
+    readonly problem?: string;
+    readonly ended: boolean;
+  }>({ lines: [], ended: false });
+  useEffect(() => {
+    const gone = new AbortController();
+    const lines: string[] = [];
+    let timer = 0;
+    const show = (): void => {
+      timer ||= window.setTimeout(() => {
+        timer = 0;
+        setState({ lines: [...lines], ended: false });
+      }, DRAW_MS);
+    };
+    setState({ lines: [], ended: false });
+    readLines({ namespace, pod, container, previous, follow }, gone.signal, (more) => {
+      lines.push(...more);
+      if (lines.length > MAX_LINES) lines.splice(0, lines.length - MAX_LINES);
+      show();
+    }).then(
+      () => {
+        clearTimeout(timer);
+        if (!gone.signal.aborted) setState({ lines: [...lines], ended: true });
+      },
+      (error: unknown) => {
+        clearTimeout(timer);
+        if (!gone.signal.aborted)
+          setState({ lines: [...lines], problem: asApiError(error).message, ended: true });
+      },
+    );
+    return () => {
+      gone.abort();
+      clearTimeout(timer);
+    };
+  }, [namespace, pod, container, previous, follow]);
+  return state;
+}
+
+async function readLines(
+  { previous, follow, ...target }: LinesOptions,
+  signal: AbortSignal,
+  take: (lines: readonly string[]) => void,
+): Promise<void> {
+  const query = new URLSearchParams({ ...target, previous: `${previous}`, follow: `${follow}` });
+  const response = await open(`logs?${query}`, signal);
+  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (let chunk = await reader?.read(); chunk !== undefined && !chunk.done; chunk = await reader?.read()) {
+    const lines = `${rest}${chunk.value}`.split("\n");
+    rest = lines.pop() ?? "";
+    if (lines.length > 0) take(lines);
+  }
+  if (rest !== "") take([rest]);
+}

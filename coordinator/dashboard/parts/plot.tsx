@@ -1,0 +1,97 @@
+import { useEffect, useRef } from "preact/hooks";
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+
+export interface PlotProps {
+  readonly title: string;
+  /** Seconds since the epoch. */
+  readonly times: readonly number[];
+  /** The lines, the first one filled. */
+  readonly lines: readonly { readonly name: string; readonly values: readonly number[] }[];
+  readonly text: (value: number) => string;
+}
+
+const HEIGHT_PX = 140;
+const MAX_POINTS = 480;
+const COLOURS = ["#2e9e5b", "#b7791f"] as const;
+/** Lines differ by more than their colour. */
+const DASHES = [[], [6, 4]] as const;
+
+/** A graph over time. Its last values are in its label, for those who don't see it. */
+export function Plot({ title, times, lines, text }: PlotProps) {
+  const box = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot | undefined>(undefined);
+  const names = lines.map(({ name }) => name).join();
+  const last = lines
+    .map(({ name, values }) => `${lines.length > 1 ? `${name} ` : ""}${text(values.at(-1) ?? 0)}`)
+    .join(", ");
+  const data: uPlot.AlignedData = [[...times], ...lines.map(({ values }) => [...values])];
+  useEffect(() => {
+    const element = box.current;
+    if (element === null) return undefined;
+    const made = new uPlot(optionsOf({ names, text, width: element.clientWidth }), data, element);
+    plot.current = made;
+    const resized = new ResizeObserver(() => made.setSize({ width: element.clientWidth, height: HEIGHT_PX }));
+    resized.observe(element);
+    return () => {
+      resized.disconnect();
+      made.destroy();
+    };
+  }, [names, text]);
+  useEffect(() => {
+    plot.current?.setData(data);
+  }, [times, lines]);
+  return (
+    <figure class="card graph" aria-label={`${title}: ${last} now`}>
+      <figcaption>
+        {title} <small>{last} now</small>
+      </figcaption>
+      <div ref={box} aria-hidden="true" />
+    </figure>
+  );
+}
+
+function optionsOf({
+  names,
+  text,
+  width,
+}: {
+  readonly names: string;
+  readonly text: PlotProps["text"];
+  readonly width: number;
+}): uPlot.Options {
+  const style = getComputedStyle(document.body);
+  const axis = { stroke: style.color, grid: { stroke: "#8884", width: 1 }, ticks: { show: false } };
+  const line = (index: number): uPlot.Series => ({
+    stroke: COLOURS[index] ?? COLOURS[0],
+    dash: [...(DASHES[index] ?? [])],
+    ...(index === 0 && { fill: `${COLOURS[0]}33` }),
+    width: 2,
+    points: { show: false },
+  });
+  return {
+    width,
+    height: HEIGHT_PX,
+    legend: { show: false },
+    cursor: { y: false },
+    scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] } },
+    axes: [axis, { ...axis, size: 70, values: (_, ticks) => ticks.map(text) }],
+    series: [{}, ...names.split(",").map((_, index) => line(index))],
+  };
+}
+
+/** Points of a graph: the times, in seconds, and the values of each series. */
+export type Points<Name extends string> = Readonly<Record<Name, readonly number[]>> & {
+  readonly times: readonly number[];
+};
+
+/** Returns the points with one more, and without the oldest if there are too many. */
+export function appended<Name extends string>(
+  before: Points<Name>,
+  time: number,
+  now: Readonly<Record<Name, number>>,
+): Points<Name> {
+  const names = Object.keys(now) as Name[];
+  const values = names.map((name) => [name, [...before[name], now[name]].slice(-MAX_POINTS)]);
+  return { ...Object.fromEntries(values), times: [...before.times, time].slice(-MAX_POINTS) } as Points<Name>;
+}

@@ -1,0 +1,58 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import { asApiError } from "../data/app.ts";
+
+/** A shell in the pod. Its code is loaded when the tab is opened. */
+export function TerminalTab({
+  namespace,
+  pod,
+  containers,
+}: {
+  readonly namespace: string;
+  readonly pod: string;
+  readonly containers: readonly string[];
+}) {
+  const box = useRef<HTMLDivElement>(null);
+  const [container, setContainer] = useState("");
+  const [turn, setTurn] = useState(0);
+  const [state, setState] = useState("Connecting");
+  useEffect(() => {
+    const gone = new AbortController();
+    setState("Connecting");
+    import("../terminal/terminal.ts")
+      .then(({ runTerminal }) => {
+        if (box.current === null || gone.signal.aborted) return undefined;
+        return runTerminal(box.current, { namespace, pod, container }, gone.signal, () =>
+          setState("Connected"),
+        );
+      })
+      .then(
+        (code) => setState(code === undefined ? "Ended" : `Ended with exit code ${code}`),
+        (error: unknown) => {
+          if (!gone.signal.aborted) setState(asApiError(error).message);
+        },
+      );
+    return () => gone.abort();
+  }, [namespace, pod, container, turn]);
+  return (
+    <section aria-label="Terminal">
+      <div class="toolbar">
+        <label>
+          Container{" "}
+          <select value={container} onChange={({ currentTarget }) => setContainer(currentTarget.value)}>
+            <option value="">main</option>
+            {containers.map((name) => (
+              <option key={name}>{name}</option>
+            ))}
+          </select>
+        </label>
+        <button type="button" onClick={() => setTurn(turn + 1)}>
+          New shell
+        </button>
+        <span class="quiet" role="status">
+          {state}
+        </span>
+      </div>
+      <div class="terminal" ref={box} />
+    </section>
+  );
+}

@@ -1,0 +1,48 @@
+import * as wire from "@forage/proto/forage/operator/v1/operator";
+import { ApplyResourcesRequest } from "@forage/proto/forest/v1/forage";
+import { messageJson } from "../http/api/message-json.ts";
+import type { OperatorHandlers } from "./handlers.ts";
+
+/** One call with one answer. The codecs are those of generated messages, as far as JSON goes. */
+interface DashboardCall {
+  readonly request: { fromJSON(value: unknown): unknown };
+  readonly response: { toJSON(message: never): unknown };
+}
+
+/** The methods of the operator service that pages call, with the codecs of their messages. Others are not reachable. */
+export const DASHBOARD_CALLS = {
+  listResources: { request: wire.ListResourcesRequest, response: wire.ListResourcesResponse },
+  listPods: { request: wire.ListPodsRequest, response: wire.ListPodsResponse },
+  listNodes: { request: wire.ListNodesRequest, response: wire.ListNodesResponse },
+  listNamespaces: { request: wire.ListNamespacesRequest, response: wire.ListNamespacesResponse },
+  listEvents: { request: wire.ListEventsRequest, response: wire.ListEventsResponse },
+  getRollout: { request: wire.GetRolloutRequest, response: wire.GetRolloutResponse },
+  listRevisions: { request: wire.ListRevisionsRequest, response: wire.ListRevisionsResponse },
+  updateRollout: { request: wire.UpdateRolloutRequest, response: wire.UpdateRolloutResponse },
+  runCronJob: { request: wire.RunCronJobRequest, response: wire.RunCronJobResponse },
+  why: { request: wire.WhyRequest, response: wire.WhyResponse },
+  plan: { request: { fromJSON: planRequest }, response: wire.PlanResponse },
+  whatIf: { request: wire.WhatIfRequest, response: wire.WhatIfResponse },
+  updateNode: { request: wire.UpdateNodeRequest, response: wire.UpdateNodeResponse },
+  drainNode: { request: wire.DrainNodeRequest, response: wire.DrainNodeResponse },
+  listObjects: { request: wire.ListObjectsRequest, response: wire.ListObjectsResponse },
+  revealObject: { request: wire.RevealObjectRequest, response: wire.RevealObjectResponse },
+  listCertificates: { request: wire.ListCertificatesRequest, response: wire.ListCertificatesResponse },
+  renewCertificate: { request: wire.RenewCertificateRequest, response: wire.RenewCertificateResponse },
+} satisfies Partial<Record<keyof OperatorHandlers, DashboardCall>>;
+
+export type DashboardCallName = keyof typeof DASHBOARD_CALLS;
+
+export function isDashboardCall(name: string): name is DashboardCallName {
+  return Object.hasOwn(DASHBOARD_CALLS, name);
+}
+
+/** A plan's bundle is written by people: its unknown fields are faults, with their paths. Throws INVALID. */
+function planRequest(value: unknown): wire.PlanRequest {
+  const { namespace = "", bundle } = (value ?? {}) as {
+    readonly namespace?: unknown;
+    readonly bundle?: unknown;
+  };
+  const json = messageJson(bundle ?? {}, "forest.v1.ApplyResourcesRequest");
+  return { namespace: String(namespace), bundle: ApplyResourcesRequest.fromJSON(json) };
+}

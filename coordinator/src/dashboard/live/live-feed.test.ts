@@ -1,0 +1,150 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { VirtualClock } from "@forage/common/virtual-clock";
+import { PodPhase } from "@forage/proto/forage/agent/v1/agent";
+import { aNode, aPod, aServiceEntry, aWorkloadEntry } from "../../../test/support/entries.ts";
+import { HandFedState } from "../../../test/support/hand-fed-state.ts";
+import { settled } from "../../../test/support/until.ts";
+import type { Contents } from "../../../test/support/view.ts";
+import { type LiveFeedOptions, liveFeed, MAX_ROWS } from "./live-feed.ts";
+import { LiveTables } from "./live-tables.ts";
+import type { LiveMessage } from "./rows.ts";
+
+const READY = { phase: PodPhase.RUNNING, ready: true };
+/** Longer than the pause between messages. */
+const LATER_MS = 1_000;
+const MAX_TURNS = 20;
+
+function aFeed(contents: Contents, options: Partial<LiveFeedOptions> = {}) {
+  const fed = new HandFedState(contents);
+  const clock = new VirtualClock({ startMs: 1_000_000 });
+  const reasons = new Map<string, string>();
+  const tables = new LiveTables({
+    state: fed.state,
+    clock,
+    autoscale: { statusOf: () => undefined },
+    gateways: { statusOf: () => undefined, nodeState: () => undefined } as never,
+    unschedulable: {
+      get: (uid) => {
+        const summary = reasons.get(uid);
+        return summary === undefined ? undefined : { summary, sinceMs: 0 };
+      },
+    },
+  });
+  const over = new AbortController();
+  const feed = liveFeed(
+    { tables, clock, seesNodes: true, seesNamespace: () => true, ...options },
+    over.signal,
+  );
+  const next = async (): Promise<LiveMessage> => {
+    const waiting = { over: false };
+    const coming = feed.next().finally(() => {
+      waiting.over = true;
+    });
+    for (let turn = 0; turn < MAX_TURNS && !waiting.over; turn++) {
+      await settled();
+      if (!waiting.over) clock.advance(LATER_MS);
+    }
+    assert.ok(waiting.over, "there is a message");
+    const { value } = await coming;
+    return JSON.parse(value ?? "{}") as LiveMessage;
+  };
+  return { fed, clock, tables, reasons, feed, over, next };
+}
+
+test("sends all rows first and then what has changed", async () => {
+  const web = aPod({ status: READY });
+  const { fed, feed, next } = aFeed({
+    nodes: [aNode()],
+    resources: [aWorkloadEntry(), aServiceEntry()],
+    pods: [web],
+  });
+  const first = await next();
+  assert.deepEqual([first.reset, first.complete], [true, true]);
+  assert.deepEqual(Object.keys(first.nodes ?? {}), ["n1"]);
+  assert.deepEqual(Object.keys(first.resources ?? {}).sort(), [
+    "shop/container_service/web",
+    "shop/service/web",
+  ]);
+  assert.equal(first.pods?.["shop/web-1"]?.state, "Running");
+  fed.put({ pods: [aPod({ status: { ...READY, ready: false } })] });
+  const second = await next();
+  assert.equal(second.pods?.["shop/web-1"]?.state, "NotReady");
+  assert.equal(second.reset, undefined);
+  // Rows that depend on a pod come with it.
+  assert.deepEqual(Object.keys(second.resources ?? {}).sort(), [
+    "shop/container_service/web",
+    "shop/service/web",
+  ]);
+  fed.remove(web.key);
+  assert.equal((await next()).pods?.["shop/web-1"], null);
+  await feed.return(undefined);
+});
+
+test("a slow reader gets the newest state of each object once, whatever happened meanwhile", async () => {
+  const { fed, feed, next } = aFeed({ pods: [aPod(), aPod({ name: "web-2" })] });
+  await next();
+  for (let restarts = 1; restarts <= 1_000; restarts++) {
+    const containers = [{ name: "main", restartCount: restarts }];
+    fed.put({ pods: [aPod({ status: { ...READY, containers } })] });
+  }
+  const { pods } = await next();
+  assert.deepEqual(Object.keys(pods ?? {}), ["shop/web-1"]);
+  assert.equal(pods?.["shop/web-1"]?.restarts, 1_000);
+  await feed.return(undefined);
+});
+
+test("a fleet of 10,000 pods comes in messages of limited size, and a change of one pod is one row", async () => {
+  const pods = Array.from({ length: 10_000 }, (_, index) =>
+    aPod({ name: `web-${index}`, node: `n${index % 1_000}`, status: READY }),
+  );
+  const nodes = Array.from({ length: 1_000 }, (_, index) => aNode({ name: `n${index}` }));
+  const { fed, feed, next } = aFeed({ nodes, pods });
+  const messages: LiveMessage[] = [];
+  do messages.push(await next());
+  while (messages.at(-1)?.complete !== true);
+  const sizes = messages.map(({ nodes: n = {}, pods: p = {} }) => Object.keys({ ...n, ...p }).length);
+  assert.equal(
+    sizes.reduce((sum, size) => sum + size, 0),
+    11_000,
+  );
+  assert.ok(Math.max(...sizes) <= MAX_ROWS);
+  assert.equal(messages.filter(({ reset }) => reset).length, 1);
+  fed.put({ pods: [aPod({ name: "web-7", node: "n7", status: { ...READY, ready: false } })] });
+  const change = await next();
+  assert.deepEqual(Object.keys(change.pods ?? {}), ["shop/web-7"]);
+  assert.equal(change.nodes?.n8, undefined);
+  await feed.return(undefined);
+});
+
+test("rows of namespaces that the caller may not see are not sent, nor nodes without the right to them", async () => {
+  const { fed, feed, next } = aFeed(
+    { nodes: [aNode()], pods: [aPod(), aPod({ name: "b-1", namespace: "bank" })] },
+    { seesNodes: false, seesNamespace: (namespace) => namespace === "shop" },
+  );
+  const first = await next();
+  assert.deepEqual([first.nodes, Object.keys(first.pods ?? {})], [undefined, ["shop/web-1"]]);
+  fed.put({ pods: [aPod({ name: "b-2", namespace: "bank" }), aPod({ name: "web-2" })] });
+  assert.deepEqual(Object.keys((await next()).pods ?? {}), ["shop/web-2"]);
+  await feed.return(undefined);
+});
+
+test("a reason that changes without an event of the pod is sent", async () => {
+  const { reasons, feed, next } = aFeed({ pods: [aPod({ node: "" })] });
+  assert.equal((await next()).pods?.["shop/web-1"]?.state, "Pending");
+  reasons.set("uid-web-1", "insufficient cpu on 3 nodes");
+  const row = (await next()).pods?.["shop/web-1"];
+  assert.deepEqual([row?.state, row?.message], ["Unschedulable", "insufficient cpu on 3 nodes"]);
+  await feed.return(undefined);
+});
+
+test("without readers nothing is held and no timer waits", async () => {
+  const { feed, tables, clock, next, over } = aFeed({ nodes: [aNode()] });
+  await next();
+  assert.equal(tables.readers, 1);
+  const waiting = feed.next();
+  over.abort();
+  await waiting;
+  assert.equal(tables.readers, 0);
+  assert.equal(clock.pending, 0);
+});

@@ -1,0 +1,210 @@
+import { nodeView } from "../../api/operator/node-view.ts";
+import { type ResourceViewOptions, viewOrFault } from "../../api/operator/service.ts";
+import { podView } from "../../api/operator/views.ts";
+import type { UnschedulablePods } from "../../control/placement/unschedulable-pods.ts";
+import { resourceKey } from "../../model/keys.ts";
+import type { Change, NodeEntry, PodEntry, ResourceEntry } from "../../state/entries.ts";
+import { nodeRow } from "./node-row.ts";
+import { podRow } from "./pod-row.ts";
+import { resourceRow } from "./resource-row.ts";
+import { LIVE_TOPICS, type LiveTopic } from "./rows.ts";
+
+export interface LiveTablesOptions extends ResourceViewOptions {
+  readonly unschedulable: Pick<UnschedulablePods, "get">;
+}
+
+/** A reader of the tables. `changed` is called in the turn of the change and must only take a note. */
+export interface LiveReader {
+  changed(topic: LiveTopic, key: string): void;
+}
+
+/** The interval at which rows are compared whose inputs change without an event: usage of nodes, reasons of waiting pods. */
+const REFRESH_MS = 3_000;
+/** Reasons of more waiting pods than this are not compared; they come with the next change of the pod. */
+const MAX_REFRESHED_PODS = 1_000;
+
+/**
+ * Holds the rows of nodes, resources and pods as JSON. A row is made once for all readers, when the first one needs it. Without
+ * readers it is empty and has no subscription and no timer.
+ */
+export class LiveTables {
+  readonly #options: LiveTablesOptions;
+  readonly #readers = new Set<LiveReader>();
+  readonly #rows: Readonly<Record<LiveTopic, Map<string, string>>> = {
+    nodes: new Map(),
+    resources: new Map(),
+    pods: new Map(),
+  };
+  #stop = (): void => {};
+
+  constructor(options: LiveTablesOptions) {
+    this.#options = options;
+  }
+
+  get readers(): number {
+    return this.#readers.size;
+  }
+
+  /** Reports changes to the reader from now on. Returns how to stop. */
+  follow(reader: LiveReader): () => void {
+    this.#readers.add(reader);
+    if (this.#readers.size === 1) this.#start();
+    return () => {
+      if (!this.#readers.delete(reader) || this.#readers.size > 0) return;
+      this.#stop();
+      for (const topic of LIVE_TOPICS) this.#rows[topic].clear();
+    };
+  }
+
+  /** Returns the keys of all rows: a node's name, and `namespace/name` or `namespace/kind/name`. */
+  keys(topic: LiveTopic): string[] {
+    const { state } = this.#options;
+    switch (topic) {
+      case "nodes":
+        return state.nodes().map(({ name }) => name);
+      case "resources":
+        return state.resources().map(keyOfResource);
+      case "pods":
+        return state.pods().map(keyOfPod);
+      default:
+        return topic satisfies never;
+    }
+  }
+
+  /** Returns the row as JSON, or undefined if the object is gone. */
+  row(topic: LiveTopic, key: string): string | undefined {
+    const known = this.#rows[topic].get(key);
+    if (known !== undefined) return known;
+    const made = this.#make(topic, key);
+    if (made !== undefined && this.#readers.size > 0) this.#rows[topic].set(key, made);
+    return made;
+  }
+
+  #make(topic: LiveTopic, key: string): string | undefined {
+    const { state, unschedulable, gateways } = this.#options;
+    const [namespace = "", second = "", third = ""] = key.split("/");
+    switch (topic) {
+      case "nodes": {
+        const node = state.node(key);
+        return node && JSON.stringify(nodeRow(nodeView(state, node, gateways), node.health.usage));
+      }
+      case "resources": {
+        const entry = state.resource(resourceKey(namespace, second, third));
+        return entry && JSON.stringify(resourceRow(viewOrFault(entry, this.#options)));
+      }
+      case "pods": {
+        const pod = state.pod(namespace, second);
+        return pod && JSON.stringify(podRow(podView(state, pod, unschedulable.get(pod.record.uid))));
+      }
+      default:
+        return topic satisfies never;
+    }
+  }
+
+  #start(): void {
+    const { state, clock } = this.#options;
+    const unsubscribe = state.subscribe((changes) => {
+      for (const change of changes) this.#take(change);
+    });
+    let cancel = (): void => {};
+    const later = (): void => {
+      cancel = clock.schedule(REFRESH_MS, () => {
+        this.#refresh();
+        later();
+      });
+    };
+    later();
+    this.#stop = () => {
+      unsubscribe();
+      cancel();
+    };
+  }
+
+  #take(change: Change): void {
+    switch (change.kind) {
+      case "node":
+        this.#takeNode(change.before, change.after);
+        return;
+      case "pod":
+        this.#takePod(change.before, change.after);
+        return;
+      case "resource": {
+        const entry = change.after ?? change.before;
+        if (entry !== undefined) this.#changed("resources", keyOfResource(entry));
+        return;
+      }
+      case "workload-status":
+      case "scale":
+      case "service-address": {
+        const record = (change.after ?? change.before)?.record;
+        if (record === undefined) return;
+        const kind = "kind" in record ? record.kind : "service";
+        this.#changed("resources", `${record.namespace}/${kind}/${record.name}`);
+        return;
+      }
+      case "rollout":
+        for (const { kind, name } of change.after?.record.resources ?? [])
+          this.#changed("resources", `${change.after?.record.namespace}/${kind}/${name}`);
+        return;
+      default:
+        return;
+    }
+  }
+
+  #takeNode(before: NodeEntry | undefined, after: NodeEntry | undefined): void {
+    const name = (after ?? before)?.name ?? "";
+    this.#changed("nodes", name);
+    if (before?.health.ready === after?.health.ready) return;
+    // Readiness of a node decides about the readiness of its pods.
+    for (const pod of this.#options.state.podsOnNode(name)) this.#changedPod(pod);
+  }
+
+  #takePod(before: PodEntry | undefined, after: PodEntry | undefined): void {
+    const pod = after ?? before;
+    if (pod === undefined) return;
+    this.#changedPod(pod);
+    // A change of its status alone changes nothing about its node.
+    if (before?.record !== after?.record)
+      for (const node of new Set([before?.record.node, after?.record.node]))
+        if (node !== undefined && node !== "") this.#changed("nodes", node);
+  }
+
+  #changedPod(pod: PodEntry): void {
+    this.#changed("pods", keyOfPod(pod));
+    this.#changed("resources", pod.workloadKey);
+    for (const service of this.#options.state.servicesTargeting(pod.workloadKey))
+      this.#changed("resources", keyOfResource(service));
+  }
+
+  #changed(topic: LiveTopic, key: string): void {
+    this.#rows[topic].delete(key);
+    for (const reader of this.#readers) reader.changed(topic, key);
+  }
+
+  /** Compares rows that can change without an event. */
+  #refresh(): void {
+    const { state, autoscale } = this.#options;
+    for (const { name } of state.nodes()) this.#compare("nodes", name);
+    for (const pod of state.unboundPods().slice(0, MAX_REFRESHED_PODS)) this.#compare("pods", keyOfPod(pod));
+    for (const entry of state.resources()) {
+      const { namespace, kind, name } = entry.record;
+      const scaled = kind === "container_service" && autoscale.statusOf(namespace, name) !== undefined;
+      if (scaled || kind === "route" || kind === "service") this.#compare("resources", keyOfResource(entry));
+    }
+  }
+
+  #compare(topic: LiveTopic, key: string): void {
+    const known = this.#rows[topic].get(key);
+    // A row that no reader has needed yet is made when one does.
+    if (known === undefined || this.#make(topic, key) === known) return;
+    this.#changed(topic, key);
+  }
+}
+
+function keyOfPod({ record: { namespace, name } }: PodEntry): string {
+  return `${namespace}/${name}`;
+}
+
+function keyOfResource({ record: { namespace, kind, name } }: ResourceEntry): string {
+  return `${namespace}/${kind}/${name}`;
+}

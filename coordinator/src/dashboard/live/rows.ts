@@ -1,0 +1,90 @@
+/** The rows of the live tables, as the coordinator sends them and pages show them. Times are milliseconds since the epoch. */
+
+export interface NodeRow {
+  readonly name: string;
+  readonly zone: string;
+  /** One word: "Ready", "NotReady", "Unreachable". */
+  readonly state: string;
+  readonly message: string;
+  readonly cordoned: boolean;
+  /** "", "draining", "drained" or "failed". */
+  readonly drain: string;
+  readonly version: string;
+  readonly architecture: string;
+  readonly pods: number;
+  readonly maxPods: number;
+  readonly gateway: boolean;
+  /** Requested and allocatable, in thousandths of a processor and in bytes. */
+  readonly cpu: readonly [requested: number, allocatable: number];
+  readonly memory: readonly [requested: number, allocatable: number];
+  /** Measured by the node: thousandths of a processor, and bytes. Absent: not reported. */
+  readonly usage?: readonly [cpuMilli: number, memoryBytes: number];
+}
+
+export interface PodRow {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+  /** "container_service/web". */
+  readonly workload: string;
+  readonly node: string;
+  /** One word: "Running", "ImagePull", "CrashLoopBackOff". */
+  readonly state: string;
+  /** Ready, still on the way, at its end, or in trouble. */
+  readonly tone: Tone;
+  /** The reason why it is not ready; empty without one. */
+  readonly message: string;
+  readonly ready: number;
+  readonly containers: number;
+  readonly restarts: number;
+  readonly createdMs: number;
+  /** The first characters of the hash of its template. */
+  readonly revision: string;
+  readonly ip: string;
+}
+
+export type Tone = "good" | "busy" | "bad" | "off";
+
+export interface ResourceRow {
+  readonly namespace: string;
+  readonly kind: string;
+  readonly name: string;
+  readonly tone: Tone;
+  readonly message: string;
+  readonly replicas: number;
+  readonly updated: number;
+  readonly ready: number;
+  readonly endpoints: number;
+  readonly image: string;
+  readonly owner: string;
+  readonly rolloutId: string;
+  readonly generation: number;
+  readonly updatedMs: number;
+  readonly deleting: boolean;
+  /** A short text about its kind: a schedule, hostnames, ports, or how far a job is. */
+  readonly about: string;
+  readonly autoscaling?: {
+    readonly min: number;
+    readonly max: number;
+    readonly current: number;
+    readonly desired: number;
+    readonly reason: string;
+  };
+}
+
+/** A part of what changed since the last message. Keys are those of the rows. */
+export interface LiveMessage {
+  /** All rows of before are void: the first message of a connection. */
+  readonly reset?: true;
+  /** The browser now has everything. Sent once. */
+  readonly complete?: true;
+  readonly nodes?: Rows<NodeRow>;
+  readonly pods?: Rows<PodRow>;
+  readonly resources?: Rows<ResourceRow>;
+}
+
+/** Rows by key; null: it is gone. */
+export type Rows<Row> = Readonly<Record<string, Row | null>>;
+
+export const LIVE_TOPICS = ["nodes", "resources", "pods"] as const;
+export type LiveTopic = (typeof LIVE_TOPICS)[number];

@@ -1,0 +1,94 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { VirtualClock } from "@forage/common/virtual-clock";
+import type { ApiTokenRecord } from "@forage/identity/api-token";
+import { DashboardSessions, MAX_SESSIONS, MAX_SESSIONS_OF_TOKEN } from "./sessions.ts";
+
+const HOUR_MS = 3_600_000;
+
+function aWorld() {
+  const clock = new VirtualClock({ startMs: 1_000_000 });
+  const tokens = new Map<string, ApiTokenRecord>();
+  const addToken = (id: string, expiresAtMs?: number): void => {
+    const grants = [{ role: "viewer", namespaces: "*" }] as const;
+    const record = { id, description: "", secretHash: "", grants, createdAtMs: 0 };
+    tokens.set(id, { ...record, ...(expiresAtMs !== undefined && { expiresAtMs }) });
+  };
+  let made = 0;
+  const sessions = new DashboardSessions({
+    findToken: (id) => {
+      const record = tokens.get(id);
+      return record && { id, revision: 1, record };
+    },
+    clock,
+    randomBytes: (count) => Buffer.alloc(count, `${++made} `),
+  });
+  return { clock, tokens, addToken, sessions };
+}
+
+test("a session has the rights of its token, until the token is revoked", () => {
+  const { sessions, tokens, addToken } = aWorld();
+  addToken("a");
+  const id = sessions.start("a");
+  const found = sessions.find(id);
+  assert.deepEqual(found?.caller, {
+    kind: "user",
+    name: "token:a",
+    grants: [{ role: "viewer", namespaces: "*" }],
+    tokenId: "a",
+  });
+  assert.equal(sessions.find(`${id}x`), undefined);
+  tokens.delete("a");
+  assert.equal(sessions.find(id), undefined);
+  assert.equal(found?.session.signal.aborted, true);
+  assert.equal(sessions.size, 0);
+});
+
+test("a session ends with its token's time, when it is not used, at its greatest age, and by a log-out", () => {
+  const { sessions, clock, addToken } = aWorld();
+  addToken("short", clock.nowMs() + HOUR_MS);
+  addToken("long");
+  const [short, unused, used, loggedOut] = ["short", "long", "long", "long"].map((id) => sessions.start(id));
+  sessions.end(loggedOut ?? "");
+  assert.equal(sessions.find(loggedOut ?? ""), undefined);
+  clock.advance(HOUR_MS);
+  assert.equal(sessions.find(short ?? ""), undefined);
+  const kept = sessions.find(used ?? "")?.session;
+  clock.advance(7 * HOUR_MS + 1);
+  assert.equal(sessions.find(unused ?? ""), undefined);
+  assert.ok(sessions.find(used ?? ""));
+  clock.advance(7 * HOUR_MS);
+  assert.ok(sessions.find(used ?? ""));
+  assert.equal(kept?.signal.aborted, false);
+  clock.advance(7 * HOUR_MS);
+  assert.ok(sessions.find(used ?? ""));
+  clock.advance(2 * HOUR_MS);
+  assert.equal(kept?.signal.aborted, true, "a day has passed");
+  assert.equal(sessions.size, 0);
+});
+
+test("a token that logs in again and again ends its own oldest session only", () => {
+  const { sessions, addToken } = aWorld();
+  addToken("mine");
+  addToken("loud");
+  const mine = sessions.start("mine");
+  const first = sessions.start("loud");
+  for (let count = 0; count < MAX_SESSIONS_OF_TOKEN; count++) sessions.start("loud");
+  assert.equal(sessions.size, MAX_SESSIONS_OF_TOKEN + 1);
+  assert.equal(sessions.find(first), undefined);
+  assert.ok(sessions.find(mine));
+});
+
+test("many tokens can't take the places of others", () => {
+  const { sessions, addToken } = aWorld();
+  for (let index = 0; index < MAX_SESSIONS; index++) {
+    addToken(`t${index}`);
+    sessions.start(`t${index}`);
+  }
+  addToken("late");
+  assert.throws(() => sessions.start("late"), { code: "RESOURCE_EXHAUSTED" });
+  sessions.start("t0");
+  assert.equal(sessions.size, MAX_SESSIONS);
+  sessions.close();
+  assert.equal(sessions.size, 0);
+});

@@ -1,0 +1,69 @@
+import { CoordinatorError } from "../errors.ts";
+import type { TokenWatch } from "../rpc/token-watch.ts";
+import type { Identified } from "./guard.ts";
+
+export interface StreamsOptions {
+  /** Ends streams whose caller's token ends. */
+  readonly tokens: Pick<TokenWatch, "watch">;
+  /** Aborts when the server stops. */
+  readonly stopping: AbortSignal;
+}
+
+/** A stream in progress. */
+export interface OpenStream {
+  /** Aborts when the client, its session or its token is gone, or the server stops. */
+  readonly signal: AbortSignal;
+  /** Gives the place back. Idempotent. */
+  readonly end: () => void;
+}
+
+/** A part of the connections that the port accepts, so that health and metrics always get an answer. */
+export const MAX_STREAMS = 128;
+/** Some windows of one browser, each with its tables, a log and a terminal. */
+export const MAX_STREAMS_OF_SESSION = 24;
+
+/** Counts the open streams of all pages, and ends them with their sessions and tokens. */
+export class Streams {
+  readonly #options: StreamsOptions;
+  /** Keyed by the signal of the session. */
+  readonly #open = new Map<AbortSignal, number>();
+  #all = 0;
+
+  constructor(options: StreamsOptions) {
+    this.#options = options;
+  }
+
+  get open(): number {
+    return this.#all;
+  }
+
+  /** Takes a place. Throws RESOURCE_EXHAUSTED. `gone` aborts when the client goes away. */
+  begin({ session, caller }: Identified, gone: AbortSignal): OpenStream {
+    const own = this.#open.get(session.signal) ?? 0;
+    if (this.#all >= MAX_STREAMS)
+      throw new CoordinatorError(
+        "RESOURCE_EXHAUSTED",
+        `${MAX_STREAMS} streams of dashboards are open; try again later`,
+      );
+    if (own >= MAX_STREAMS_OF_SESSION)
+      throw new CoordinatorError(
+        "RESOURCE_EXHAUSTED",
+        `this browser has ${own} streams open: close some of its windows of the dashboard`,
+      );
+    this.#all++;
+    this.#open.set(session.signal, own + 1);
+    const ended = new AbortController();
+    const signal = AbortSignal.any([ended.signal, gone, session.signal, this.#options.stopping]);
+    const end = (): void => {
+      if (ended.signal.aborted) return;
+      unwatch();
+      ended.abort();
+      this.#all--;
+      const left = (this.#open.get(session.signal) ?? 1) - 1;
+      if (left === 0) this.#open.delete(session.signal);
+      else this.#open.set(session.signal, left);
+    };
+    const unwatch = this.#options.tokens.watch(caller, end);
+    return { signal, end };
+  }
+}

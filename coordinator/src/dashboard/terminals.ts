@@ -1,0 +1,52 @@
+import type { ExecRequest } from "@forage/proto/forage/operator/v1/operator";
+import { CoordinatorError } from "../errors.ts";
+import { Channel } from "../link/channel.ts";
+import type { DashboardSession } from "./sessions.ts";
+
+export type TerminalInput = Extract<
+  NonNullable<ExecRequest["frame"]>,
+  { readonly $case: "stdin" | "resize" }
+>;
+
+interface OpenTerminal {
+  readonly session: DashboardSession;
+  readonly input: Channel<ExecRequest>;
+}
+
+/** Chunks of input that wait for the agent. A browser that sends more waits for the answer of its request. */
+const WAITING_INPUTS = 16;
+const ID_BYTES = 16;
+
+/** Joins the input of terminals, which comes in requests of its own, with their output streams. */
+export class Terminals {
+  readonly #randomBytes: (count: number) => Uint8Array;
+  readonly #open = new Map<string, OpenTerminal>();
+
+  constructor(randomBytes: (count: number) => Uint8Array) {
+    this.#randomBytes = randomBytes;
+  }
+
+  get size(): number {
+    return this.#open.size;
+  }
+
+  /** Opens a terminal. The streams of a session, which are limited, limit the terminals as well. */
+  open(session: DashboardSession, start: NonNullable<ExecRequest["frame"]>) {
+    const id = Buffer.from(this.#randomBytes(ID_BYTES)).toString("hex");
+    const input = new Channel<ExecRequest>(WAITING_INPUTS);
+    void input.push({ frame: start });
+    this.#open.set(id, { session, input });
+    const close = (): void => {
+      this.#open.delete(id);
+      input.close();
+    };
+    return { id, requests: input, close };
+  }
+
+  /** Resolves when the input was taken. Throws NOT_FOUND if the session has no such terminal. */
+  async write(id: string, session: DashboardSession, frame: TerminalInput): Promise<void> {
+    const terminal = this.#open.get(id);
+    if (terminal === undefined || terminal.session !== session || !(await terminal.input.push({ frame })))
+      throw new CoordinatorError("NOT_FOUND", "the terminal has ended");
+  }
+}
