@@ -1,13 +1,16 @@
 import { createHash } from "node:crypto";
+import { readBytesField } from "@forage/common/bytes-field";
 import { messageOf } from "@forage/common/message-of";
-import type {
-  Archive,
-  UploadRequest,
-  UploadResponse,
-  WorkspaceNodeServiceClient,
+import {
+  type Archive,
+  type DownloadRequest,
+  DownloadResponse,
+  type WorkspaceNodeServiceClient,
+  WorkspaceNodeServiceService,
 } from "@forage/proto/forage/workspaces/v1/workspaces";
-import { status } from "@grpc/grpc-js";
+import { type ClientReadableStream, status } from "@grpc/grpc-js";
 import { isServiceError } from "../link/client.ts";
+import { type OpenUpload, type UploadCall, UploadStream } from "./upload-stream.ts";
 import { WorkspaceError } from "./workspace-error.ts";
 
 /** Opens a channel to the coordinator with the certificate that is on disk now. */
@@ -17,16 +20,17 @@ export interface ArchiveToStore {
   readonly instanceId: string;
   readonly transferId: string;
   readonly object: string;
-  /** Known if the archive lies in a file already. */
+  /** Known if the archive lies in a file already. Its digest is then not computed again: the content store verifies it. */
   readonly known?: { readonly sizeBytes: number; readonly sha256: string };
 }
 
-/** Well below gRPC's usual limit of 4 MiB for a message, and large enough for few messages. */
-const CHUNK_BYTES_MAX = 256 * 1024;
 // A stream that moves nothing for so long is broken, whatever the transport says.
 const STALL_MS = 120_000;
 
-/** Stores an archive. Resolves once the content store has it, verified. Rejects with a WorkspaceError. */
+/**
+ * Stores an archive. Resolves once the content store has it, verified. Rejects with a WorkspaceError. The memory of a
+ * chunk may be used again for the next one.
+ */
 export async function uploadArchive(
   connect: ConnectContent,
   { instanceId, transferId, object, known }: ArchiveToStore,
@@ -35,42 +39,36 @@ export async function uploadArchive(
 ): Promise<Archive> {
   const client = await connect().catch(toUnavailable);
   const stall = stallTimer();
-  const signal = AbortSignal.any([options.signal, stall.signal]);
-  const answer = openUpload(client, signal);
+  const upload = new UploadStream(
+    (answered) => openUpload(client, answered),
+    AbortSignal.any([options.signal, stall.signal]),
+  );
   try {
-    const hash = createHash("sha256");
+    const hash = known === undefined ? createHash("sha256") : undefined;
     let sizeBytes = 0;
     const start = {
       ...{ instanceId, transferId, object },
       ...{ sizeBytes: BigInt(known?.sizeBytes ?? 0), sha256: known?.sha256 ?? "" },
     };
-    await answer.write({ part: { $case: "start", value: start } });
+    upload.send({ part: { $case: "start", value: start } });
     stall.pause();
     for await (const chunk of chunks) {
       stall.moved();
-      for (let from = 0; from < chunk.byteLength && !answer.settled(); from += CHUNK_BYTES_MAX) {
-        const data = chunk.subarray(from, from + CHUNK_BYTES_MAX);
-        hash.update(data);
-        sizeBytes += data.byteLength;
-        await answer.write({ part: { $case: "data", value: data } });
-        stall.moved();
-      }
+      hash?.update(chunk);
+      await upload.data(chunk);
+      sizeBytes += chunk.byteLength;
       stall.pause();
       options.progress(sizeBytes);
       // The store has the archive already, or has failed. Either way the answer says so.
-      if (answer.settled()) break;
+      if (upload.settled) break;
     }
-    const sha256 = hash.digest("hex");
-    if (!answer.settled()) {
-      const value = { sizeBytes: BigInt(sizeBytes), sha256 };
-      await answer.write({ part: { $case: "end", value } });
-      answer.end();
-    }
-    const { archive, existed } = await answer.response;
+    const sent = known ?? { sizeBytes, sha256: hash?.digest("hex") ?? "" };
+    const value = { sizeBytes: BigInt(sent.sizeBytes), sha256: sent.sha256 };
+    upload.end({ part: { $case: "end", value } });
+    const { archive, existed } = await upload.response;
     if (archive === undefined)
       throw new WorkspaceError("UNAVAILABLE", "the content store did not say what it stored");
-    const expected = known ?? { sizeBytes, sha256 };
-    if (!existed) assertSame(archive, expected);
+    if (!existed) assertSame(archive, sent);
     return archive;
   } catch (error) {
     options.signal.throwIfAborted();
@@ -79,7 +77,7 @@ export async function uploadArchive(
     throw toWorkspaceError(error);
   } finally {
     stall.stop();
-    answer.cancel();
+    upload.close();
     client.close();
   }
 }
@@ -125,6 +123,8 @@ export async function* downloadArchive(
 }
 
 const DOWNLOAD_TRIES_MAX = 3;
+/** The number of `DownloadResponse.data`. */
+const DOWNLOAD_DATA_FIELD = 1;
 
 async function* downloadFrom(
   connect: ConnectContent,
@@ -134,12 +134,12 @@ async function* downloadFrom(
   signal.throwIfAborted();
   const client = await connect().catch(toUnavailable);
   const stall = stallTimer();
-  const call = client.download({ instanceId, object, offsetBytes: BigInt(offset) });
+  const call = openDownload(client, { instanceId, object, offsetBytes: BigInt(offset) });
   const cancel = () => call.cancel();
   const either = AbortSignal.any([signal, stall.signal]);
   either.addEventListener("abort", cancel, { once: true });
   try {
-    for await (const { data } of call as AsyncIterable<{ data: Uint8Array }>) {
+    for await (const data of call as AsyncIterable<Uint8Array>) {
       stall.pause();
       yield data;
       stall.moved();
@@ -153,49 +153,28 @@ async function* downloadFrom(
   }
 }
 
-interface OpenUpload {
-  write(request: UploadRequest): Promise<void>;
-  end(): void;
-  /** Whether the answer or an error has come. */
-  settled(): boolean;
-  readonly response: Promise<UploadResponse>;
-  cancel(): void;
+/** Yields the data of the messages, without copying it. */
+function openDownload(
+  client: WorkspaceNodeServiceClient,
+  request: DownloadRequest,
+): ClientReadableStream<Uint8Array> {
+  const { path, requestSerialize } = WorkspaceNodeServiceService.download;
+  const decode = (message: Buffer) =>
+    readBytesField(message, DOWNLOAD_DATA_FIELD) ?? DownloadResponse.decode(message).data;
+  return client.makeServerStreamRequest(path, requestSerialize, decode, request);
 }
 
-function openUpload(client: WorkspaceNodeServiceClient, signal: AbortSignal): OpenUpload {
-  let settled = false;
-  let wake = (): void => undefined;
-  let call: ReturnType<WorkspaceNodeServiceClient["upload"]> | undefined;
-  const response = new Promise<UploadResponse>((resolve, reject) => {
-    call = client.upload((error, answer) => {
-      settled = true;
-      wake();
-      if (error === null) resolve(answer);
-      else reject(error);
-    });
-  });
-  response.catch(() => undefined);
-  call?.on("error", () => undefined);
-  call?.on("drain", () => wake());
-  const cancel = () => call?.cancel();
-  signal.addEventListener("abort", cancel, { once: true });
-  if (signal.aborted) cancel();
-  return {
-    response,
-    settled: () => settled,
-    end: () => call?.end(),
-    cancel: () => {
-      signal.removeEventListener("abort", cancel);
-      if (!settled) cancel();
-    },
-    write: async (request) => {
-      if (settled || call === undefined || call.write(request)) return;
-      await new Promise<void>((resolve) => {
-        wake = resolve;
-        if (settled) resolve();
-      });
-    },
-  };
+/** Sends messages that are encoded already. */
+function openUpload(client: WorkspaceNodeServiceClient, answered: Parameters<OpenUpload>[0]): UploadCall {
+  const { path, responseDeserialize } = WorkspaceNodeServiceService.upload;
+  const call = client.makeClientStreamRequest(
+    path,
+    (message: Buffer) => message,
+    responseDeserialize,
+    answered,
+  );
+  call.on("error", () => undefined);
+  return call;
 }
 
 /** Aborts its signal when nothing has moved for a while. */

@@ -59,6 +59,9 @@ export class HostContent implements ContentActions {
     try {
       await this.#openVolume(order, signal);
       if (await exists(layout.content(id))) return { source: ContentSource.UNSPECIFIED, message: "" };
+      note("");
+      if (order.contentComplete)
+        throw new WorkspaceError("HOST_FAILED", "the content was complete, and is no longer on this node");
       const directory = layout.unfinished(id);
       await this.#makeEmpty(directory, signal);
       const filled = await this.#fill(order, directory, note, signal);

@@ -39,7 +39,9 @@ export function nextWork(view: WorkspaceView): Decision {
   if (order.dispose) {
     return podActive ? { ...WAIT_FOR_CHANGE, forPod: true } : whenDue(view, [{ type: "dispose" }]);
   }
-  if (report.stage === ContentStage.INITIALIZING) return whenDue(view, [{ type: "initialize" }]);
+  // Without a record, the content may lie in a volume that is not open yet.
+  const isUnknown = report.stage === ContentStage.UNSPECIFIED;
+  if (isUnknown || report.stage === ContentStage.INITIALIZING) return whenDue(view, [{ type: "initialize" }]);
   const open = order.transfers.filter((transfer) => !isSettled(report, transfer.id));
   const final = open.filter(({ kind }) => kind === TransferKind.FINAL_BACKUP);
   const others = open.filter(({ kind }) => kind !== TransferKind.FINAL_BACKUP);

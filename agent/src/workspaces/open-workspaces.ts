@@ -26,7 +26,7 @@ export interface OpenWorkspacesOptions {
   readonly key: JournalKey;
   readonly noteDamage: NoteDamage;
   readonly clock: Clock;
-  /** In [0, 1). */
+  /** A source of random numbers in [0, 1). */
   readonly random: () => number;
   /** The addresses that initializers must not reach. Default: this host, and its cloud's metadata. */
   readonly refuse?: RefuseAddress;

@@ -1,5 +1,4 @@
 import { createHash } from "node:crypto";
-import { createReadStream } from "node:fs";
 import { mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Archive, TransferOrder } from "@forage/proto/forage/workspaces/v1/workspaces";
@@ -49,11 +48,21 @@ export async function storeArchive(
   if (file === undefined)
     return uploadArchive(connect, store, packDirectory(content, options.signal), options);
   const { sizeBytes, sha256 } = file;
-  const chunks = createReadStream(file.path, { highWaterMark: READ_BYTES });
+  return uploadArchive(connect, { ...store, known: { sizeBytes, sha256 } }, readChunks(file.path), options);
+}
+
+/** Yields the file in one buffer that is used again for each chunk. */
+async function* readChunks(path: string): AsyncGenerator<Buffer> {
+  const handle = await open(path);
   try {
-    return await uploadArchive(connect, { ...store, known: { sizeBytes, sha256 } }, chunks, options);
+    const buffer = Buffer.allocUnsafeSlow(READ_BYTES);
+    for (;;) {
+      const { bytesRead } = await handle.read(buffer, 0, READ_BYTES);
+      if (bytesRead === 0) return;
+      yield buffer.subarray(0, bytesRead);
+    }
   } finally {
-    chunks.destroy();
+    await handle.close();
   }
 }
 
@@ -62,12 +71,10 @@ export async function archiveFile(
   source: ArchiveSource,
   signal: AbortSignal,
 ): Promise<ArchiveFile | undefined> {
-  await mkdir(source.directory, { recursive: true, mode: 0o700 });
-  const found = await findComplete(source);
-  if (found !== undefined) return found;
   const part = join(source.directory, source.name + PART_SUFFIX);
   try {
-    return await makeFile(source, part, signal);
+    await mkdir(source.directory, { recursive: true, mode: 0o700 });
+    return (await findComplete(source)) ?? (await makeFile(source, part, signal));
   } catch (error) {
     await rm(part, { force: true });
     if (WorkspaceError.from(error).code === "NO_ROOM") return undefined;

@@ -11,7 +11,7 @@ import { isServiceError } from "../link/client.ts";
 
 export interface SyncClientParts {
   readonly clock: Clock;
-  /** In [0, 1). */
+  /** A source of random numbers in [0, 1). */
   readonly random: () => number;
   /** Opens a channel with the certificate that is on disk now. Rejects before the host has joined. */
   readonly connect: () => Promise<WorkspaceNodeServiceClient>;
@@ -45,7 +45,7 @@ export class SyncClient {
     this.#pump();
   }
 
-  /** Until the signal aborts. */
+  /** Runs until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock, random } = this.#parts;
     for (let failures = 0; !signal.aborted; ) {

@@ -1,4 +1,3 @@
-import { once } from "node:events";
 import type { Capability } from "./confined.ts";
 import { startConfined } from "./confined.ts";
 import { WorkspaceError } from "./workspace-error.ts";
@@ -28,7 +27,7 @@ const SOME_FILES_CHANGED = 1;
 
 /** Reads files of every owner, and nothing more. */
 const READ_CAPABILITIES: readonly Capability[] = ["dac_read_search"];
-/** Gives files their owners, modes and attributes back. */
+/** The capabilities that restoring files' owners, modes and attributes needs. */
 const WRITE_CAPABILITIES: readonly Capability[] = [
   "chown",
   "dac_override",
@@ -84,14 +83,23 @@ export async function unpackArchive(
   signal.addEventListener("abort", kill, { once: true });
   tar.stdout.resume();
   let exited = false;
+  let wake = (): void => undefined;
   const ended = tar.ended.finally(() => {
     exited = true;
+    wake();
   });
+  // The kill of an abort ends the wait as well. A race with `ended` would leave a trace of each chunk in it.
+  const drained = (): Promise<void> =>
+    new Promise((resolve) => {
+      wake = resolve;
+      if (exited) resolve();
+    });
+  tar.stdin.on("drain", () => wake());
   try {
     for await (const chunk of chunks) {
       signal.throwIfAborted();
       if (exited) break;
-      if (!tar.stdin.write(chunk)) await Promise.race([once(tar.stdin, "drain", { signal }), ended]);
+      if (!tar.stdin.write(chunk)) await drained();
     }
     tar.stdin.end();
     const exitCode = await ended;

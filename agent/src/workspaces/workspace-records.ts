@@ -6,7 +6,8 @@ import { ContentStage, WorkspaceOrder, WorkspaceReport } from "@forage/proto/for
 import type { NoteDamage } from "../damage-reports.ts";
 import { setAside, syncDirectory, writeFilesDurably } from "../journal/durable-files.ts";
 import { type JournalKey, WrongKeyError } from "../journal/journal-key.ts";
-import { decodeRecord, encodeRecord, RecordKind } from "../journal/record-frame.ts";
+import { decodeRecord, encodeRecord, RECORD_KIND } from "../journal/record-frame.ts";
+import { WorkspaceError } from "./workspace-error.ts";
 import { isInstanceId, type WorkspaceLayout } from "./workspace-layout.ts";
 
 /** A workspace as it is on disk. */
@@ -52,7 +53,7 @@ export class WorkspaceRecords {
     const id = order.instanceId;
     await mkdir(layout.home(id), { recursive: true, mode: 0o700 });
     const bytes = encodeRecord(
-      RecordKind.workspaceOrder,
+      RECORD_KIND.workspaceOrder,
       key.seal(boundTo(id), WorkspaceOrder.encode(order).finish()),
     );
     await writeFilesDurably(layout.home(id), [{ name: "order", bytes }]);
@@ -65,7 +66,7 @@ export class WorkspaceRecords {
     const path = layout.secrets(id);
     if (Object.keys(secrets).length === 0) return await rm(path, { force: true });
     const bytes = encodeRecord(
-      RecordKind.workspaceSecrets,
+      RECORD_KIND.workspaceSecrets,
       key.seal(boundTo(id), Buffer.from(JSON.stringify(Object.entries(secrets)))),
     );
     await writeFilesDurably(layout.home(id), [{ name: basename(path), bytes }]);
@@ -75,7 +76,7 @@ export class WorkspaceRecords {
   async readSecrets(id: string): Promise<Readonly<Record<string, string>>> {
     const path = this.#parts.layout.secrets(id);
     try {
-      const sealed = decodeRecord(RecordKind.workspaceSecrets, await readFile(path));
+      const sealed = decodeRecord(RECORD_KIND.workspaceSecrets, await readFile(path));
       const entries: unknown = JSON.parse(this.#parts.key.unseal(boundTo(id), sealed).toString());
       return isEntries(entries) ? Object.fromEntries(entries) : {};
     } catch (error) {
@@ -86,7 +87,7 @@ export class WorkspaceRecords {
 
   async saveReport(report: WorkspaceReport): Promise<void> {
     const { layout } = this.#parts;
-    const bytes = encodeRecord(RecordKind.workspaceState, WorkspaceReport.encode(report).finish());
+    const bytes = encodeRecord(RECORD_KIND.workspaceState, WorkspaceReport.encode(report).finish());
     await writeFilesDurably(layout.home(report.instanceId), [{ name: "state", bytes }]);
   }
 
@@ -94,14 +95,18 @@ export class WorkspaceRecords {
   async readReport(id: string): Promise<WorkspaceReport> {
     const path = this.#parts.layout.state(id);
     try {
-      return WorkspaceReport.decode(decodeRecord(RecordKind.workspaceState, await readFile(path)));
+      return WorkspaceReport.decode(decodeRecord(RECORD_KIND.workspaceState, await readFile(path)));
     } catch (error) {
       if (!isMissing(error)) await this.#damaged(path, error, STATE_REMEDY);
     }
-    const stage = (await exists(this.#parts.layout.content(id)))
-      ? ContentStage.READY
-      : ContentStage.INITIALIZING;
-    return WorkspaceReport.fromPartial({ instanceId: id, stage });
+    return WorkspaceReport.fromPartial({ instanceId: id, stage: await this.#stageOnDisk(id) });
+  }
+
+  /** Content in an image is seen only once the image is mounted. */
+  async #stageOnDisk(id: string): Promise<ContentStage> {
+    const { layout } = this.#parts;
+    if (await exists(layout.content(id))) return ContentStage.READY;
+    return (await exists(layout.image(id))) ? ContentStage.UNSPECIFIED : ContentStage.INITIALIZING;
   }
 
   /** Moves the workspace's directory out of the way in one step. Does nothing if there is none. */
@@ -109,16 +114,30 @@ export class WorkspaceRecords {
     const { layout } = this.#parts;
     const home = layout.home(id);
     if (!(await exists(home))) return;
-    await mkdir(layout.discarded, { recursive: true, mode: 0o700 });
+    await this.#makeDiscarded(id);
     await rename(home, join(layout.discarded, `${id}.${randomUUID()}`));
     await syncDirectory(layout.root);
+  }
+
+  /** On a full disk, the room of a directory comes from files that the deletion doesn't need. */
+  async #makeDiscarded(id: string): Promise<void> {
+    const { layout } = this.#parts;
+    const make = () => mkdir(layout.discarded, { recursive: true, mode: 0o700 });
+    try {
+      await make();
+    } catch (error) {
+      if (WorkspaceError.from(error).code !== "NO_ROOM") throw error;
+      for (const path of [layout.archives(id), layout.state(id)])
+        await rm(path, { recursive: true, force: true });
+      await make();
+    }
   }
 
   async #readOrder(id: string): Promise<WorkspaceOrder | undefined> {
     const { layout, key } = this.#parts;
     const path = layout.order(id);
     try {
-      const sealed = decodeRecord(RecordKind.workspaceOrder, await readFile(path));
+      const sealed = decodeRecord(RECORD_KIND.workspaceOrder, await readFile(path));
       const order = WorkspaceOrder.decode(key.unseal(boundTo(id), sealed));
       if (order.instanceId !== id) throw new Error(`it is the order of workspace ${order.instanceId}`);
       return order;

@@ -1,4 +1,4 @@
-import { mkdir } from "node:fs/promises";
+import { mkdir, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { canUseImages, makeImage, mountImage } from "../volumes/disk-image.ts";
 import { measureUse } from "../volumes/disk-use-watch.ts";
@@ -62,10 +62,12 @@ export class WorkspaceVolumes {
     }
   }
 
-  /** Returns the disk use of the content. */
-  usedBytes(id: string, signal: AbortSignal): Promise<number> {
+  /** Returns the disk use of the content. A file system of its own knows it; otherwise all files are counted. */
+  async usedBytes(id: string, signal: AbortSignal): Promise<number> {
     const { layout, children } = this.#parts;
-    return measureUse(layout.volume(id), children, signal);
+    if (!(await exists(layout.image(id)))) return await measureUse(layout.volume(id), children, signal);
+    const { blocks, bfree, bsize } = await statfs(layout.volume(id));
+    return (blocks - bfree) * bsize;
   }
 
   async #canUseImages(signal: AbortSignal): Promise<boolean> {

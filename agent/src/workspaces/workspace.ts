@@ -16,7 +16,7 @@ import type { WorkspaceRecord, WorkspaceRecords } from "./workspace-records.ts";
 
 export interface WorkspaceParts {
   readonly clock: Clock;
-  /** In [0, 1). */
+  /** A source of random numbers in [0, 1). */
   readonly random: () => number;
   readonly records: Pick<WorkspaceRecords, "saveOrder" | "saveReport">;
   readonly actions: ContentActions;
@@ -41,6 +41,9 @@ const PROGRESS_INTERVAL_MS = 1_000;
 // A damaged archive is read again in case the damage arose on the way.
 const DAMAGE_TRIES_MAX = 3;
 const MESSAGE_LENGTH_MAX = 1_000;
+// Logs and editors change a little all the time. More frequent reports cost more than they are worth.
+const USE_STEP_BYTES = 1024 * 1024;
+const USE_STEP_SHARE = 0.01;
 
 /** One workspace on this host: brings its content to the state that the order requires. One loop, one piece of work at a time. */
 export class Workspace {
@@ -87,6 +90,13 @@ export class Workspace {
     this.wake();
   }
 
+  /** Takes a measurement of the disk use. Small changes are not reported. */
+  noteUse(usedBytes: number): void {
+    const before = Number(this.#report.usedBytes);
+    const step = Math.max(USE_STEP_BYTES, before * USE_STEP_SHARE);
+    if (this.isReady && Math.abs(usedBytes - before) >= step) this.#publish({ usedBytes: BigInt(usedBytes) });
+  }
+
   /** Ends `run`. */
   forget(): void {
     this.#forgotten = true;
@@ -97,7 +107,7 @@ export class Workspace {
     this.#wake.abort();
   }
 
-  /** Until the signal aborts or the workspace is forgotten. */
+  /** Runs until the signal aborts or the workspace is removed. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted && !this.#forgotten) {
       this.#wake = new AbortController();
@@ -160,7 +170,7 @@ export class Workspace {
     const { instanceId } = order;
     switch (work.type) {
       case "initialize": {
-        const note = (message: string) => this.#publish({ message });
+        const note = (message: string) => this.#publish({ stage: ContentStage.INITIALIZING, message });
         const { source, message } = await initializeGate.run(signal, () =>
           actions.initialize(order, note, signal),
         );
@@ -256,10 +266,11 @@ export class Workspace {
   }
 
   #isFinal(key: string, error: WorkspaceError): boolean {
+    // Only the coordinator decides what becomes of a workspace that has lost its content.
+    if (this.#order.contentComplete) return false;
     if (error.code === "DAMAGED") return (this.#failures.get(key) ?? 0) >= DAMAGE_TRIES_MAX;
-    if (!error.retryable) return true;
-    const seconds = this.#order.initializeDeadline?.seconds;
-    return seconds !== undefined && this.#parts.clock.nowMs() > Number(seconds) * 1_000;
+    // Only the coordinator ends a start that takes too long: its clock leaves out jumps and the time in which it could not act.
+    return !error.retryable;
   }
 
   /** Counts the failure and returns the time to wait before the next attempt. */
@@ -286,9 +297,16 @@ export class Workspace {
     return this.#save({ transfers: this.#withTransfer(change) });
   }
 
-  /** The change counts once it is on disk, and is published only then. */
+  /** Publishes the change once it is on disk. One for which the disk has no room is found out or made again after a restart. */
   async #save(change: Partial<WorkspaceReport>): Promise<void> {
-    await this.#parts.records.saveReport({ ...this.#report, ...change });
+    const { records, log } = this.#parts;
+    try {
+      await records.saveReport({ ...this.#report, ...change });
+    } catch (error) {
+      const { code, message } = WorkspaceError.from(error);
+      if (code !== "NO_ROOM") throw error;
+      log.warn({ workspace: this.#order.instanceId, reason: message }, "workspace-state-not-on-disk");
+    }
     this.#publish(change);
   }
 

@@ -7,15 +7,17 @@ import {
   type WorkspaceReport,
 } from "@forage/proto/forage/workspaces/v1/workspaces";
 import type { Clock } from "../clock.ts";
+import { DiskUseWatch } from "../volumes/disk-use-watch.ts";
 import { VolumeError, type VolumeProvider } from "../volumes/volumes.ts";
 import type { ContentActions } from "./content-actions.ts";
 import { WORK_BACK_OFF, Workspace, type WorkspaceParts } from "./workspace.ts";
+import { WorkspaceError } from "./workspace-error.ts";
 import { isInstanceId } from "./workspace-layout.ts";
 import type { WorkspaceRecords } from "./workspace-records.ts";
 
 export interface WorkspacesParts {
   readonly clock: Clock;
-  /** In [0, 1). */
+  /** A source of random numbers in [0, 1). */
   readonly random: () => number;
   readonly records: WorkspaceRecords;
   readonly actions: ContentActions;
@@ -36,24 +38,37 @@ export interface WorkspacePods {
 const TRANSFERS_AT_ONCE = 5;
 // Initializers wait for the network most of the time.
 const INITIALIZATIONS_AT_ONCE = 8;
-/** More workspaces than a node has pods. The limit protects the disk from a faulty coordinator. */
+/**
+ * The limit of workspaces on this host, above the number of pods that a node runs. It protects the disk from a faulty
+ * coordinator.
+ */
 const WORKSPACES_MAX = 2_000;
 
-/** All workspaces of this host. Also the provider of their volumes. */
+/** Holds all workspaces of this host and provides their volumes. */
 export class Workspaces implements VolumeProvider {
   readonly #parts: WorkspacesParts;
   readonly #workspaces = new Map<string, Workspace>();
   readonly #closing = new AbortController();
   readonly #running = new Set<Promise<void>>();
   readonly #initializeGate = new Semaphore(INITIALIZATIONS_AT_ONCE);
+  readonly #use: DiskUseWatch;
   readonly #transferGate = new Semaphore(TRANSFERS_AT_ONCE);
   /** Pods whose volume was requested before the content was ready. */
   readonly #waiting = new Set<string>();
+  /** Workspaces whose newest order found no room on the disk. */
+  readonly #unsaved = new Set<string>();
   #pods: WorkspacePods | undefined;
   #changed: (id: string) => void = () => undefined;
 
   private constructor(parts: WorkspacesParts) {
     this.#parts = parts;
+    const { clock, actions, log } = parts;
+    this.#use = new DiskUseWatch({
+      clock,
+      measure: async (id, signal) =>
+        this.#workspaces.get(id)?.isReady ? await actions.usedBytes(id, signal) : 0,
+      onError: (workspace, err) => log.warn({ workspace, err }, "workspace-content-not-measured"),
+    });
   }
 
   /** Reads what is on disk. Nothing is done before `start`. */
@@ -65,7 +80,7 @@ export class Workspaces implements VolumeProvider {
     return workspaces;
   }
 
-  /** Begins the work. `pods` knows all pods of the host from now on. */
+  /** Starts the work. From now on `pods` must know all pods of the host. */
   start(pods: WorkspacePods): void {
     this.#pods = pods;
     const { actions, log } = this.#parts;
@@ -88,8 +103,9 @@ export class Workspaces implements VolumeProvider {
     return this.#workspaces.get(id)?.report;
   }
 
-  /** Takes the coordinator's orders. They are on disk when this resolves. */
+  /** Takes the coordinator's orders. They are on disk when this resolves, unless the disk is full. */
   async apply({ orders, removals }: SyncResponse): Promise<void> {
+    for (const id of this.#unsaved) await this.#saveOrder(this.#workspaces.get(id)?.order);
     for (const order of orders) await this.#assign(order);
     for (const id of removals) this.#forget(id);
   }
@@ -114,6 +130,7 @@ export class Workspaces implements VolumeProvider {
   /** Stops all work. It continues with the next start of the agent. */
   async close(): Promise<void> {
     this.#closing.abort();
+    await this.#use.close();
     await Promise.all(this.#running);
   }
 
@@ -127,12 +144,31 @@ export class Workspaces implements VolumeProvider {
     const report = known?.report ?? (await records.readReport(id));
     const isDisposed = report.stage === ContentStage.DISPOSED;
     // A directory without a record is still to be deleted.
-    if (!isDisposed) await records.saveOrder(order);
+    if (!isDisposed) await this.#saveOrder(order);
     if (known !== undefined) return known.assign(order);
     const workspace = new Workspace(this.#workspaceParts(), { order, report });
     this.#workspaces.set(id, workspace);
     this.#run(workspace);
     this.#changed(id);
+  }
+
+  /**
+   * A full disk keeps no order from being followed: saving and deleting content is what frees the disk. After a restart the
+   * coordinator sends the order again, and every work on it can be repeated.
+   */
+  async #saveOrder(order: WorkspaceOrder | undefined): Promise<void> {
+    if (order === undefined) return;
+    const { records, log } = this.#parts;
+    const id = order.instanceId;
+    try {
+      await records.saveOrder(order);
+      this.#unsaved.delete(id);
+    } catch (error) {
+      const { code, message } = WorkspaceError.from(error);
+      if (code !== "NO_ROOM") throw error;
+      this.#unsaved.add(id);
+      log.warn({ workspace: id, reason: message }, "workspace-order-not-on-disk");
+    }
   }
 
   /** Content that was not disposed of stays on the disk. */
@@ -144,12 +180,19 @@ export class Workspaces implements VolumeProvider {
       return;
     }
     workspace.forget();
+    this.#use.unwatch(id);
     this.#workspaces.delete(id);
+    this.#unsaved.delete(id);
   }
 
   #run(workspace: Workspace): void {
     if (this.#pods === undefined) return;
     const { instanceId } = workspace.order;
+    // Quotas that images enforce are watched as well: a warning comes before programs fail.
+    this.#use.watch({
+      ...{ path: instanceId, limitBytes: Number.POSITIVE_INFINITY, exceeded: () => undefined },
+      measured: (usedBytes) => workspace.noteUse(usedBytes),
+    });
     this.#track(workspace.run(this.#closing.signal), (err) =>
       this.#parts.log.warn({ workspace: instanceId, err }, "workspace-stopped"),
     );

@@ -1,13 +1,14 @@
-import { WorkspaceConditionBool } from "@forage/proto/core";
+import { WorkspaceConditionBool, WorkspacePhase } from "@forage/proto/core";
 import {
   BackupRecord,
+  Generation,
   type InstanceRecord,
   SnapshotRecord,
   type TransferRecord,
 } from "@forage/proto/forage/workspaces/v1/records";
 import { TransferKind, TransferState } from "@forage/proto/forage/workspaces/v1/workspaces";
 import { encodeRecord } from "../model/codec.ts";
-import { toTimestamp } from "../model/timestamp.ts";
+import { toEpochMs, toTimestamp } from "../model/timestamp.ts";
 import type { RecordEntry } from "../state/record-view.ts";
 import type { StoredObject } from "./content/content-store.ts";
 import { snapshotUrl } from "./content/object-name.ts";
@@ -32,13 +33,15 @@ export interface ConfirmInput {
   readonly storeName: string;
   readonly generations: number;
   readonly nowMs: number;
+  /** Grows with each change of the store, over restores as well. */
+  readonly order: bigint;
 }
 
 /** Finished transfers that stay in the record; older ones are in the pointers and snapshots. */
 const KEPT_TRANSFERS = 10;
 
 /**
- * Pure: what one transaction stores once a node reports a finished archive. The pointer moves only to an archive that the content store
+ * Returns what one transaction stores once a node reports a finished archive. The pointer moves only to an archive that the content store
  * holds with the reported size and digest. Otherwise the transfer is replaced by a new one.
  */
 export function confirmTransfer(input: ConfirmInput): Confirmation {
@@ -95,25 +98,39 @@ function snapshotWrites({ record, transfer, nowMs }: ConfirmInput, url: string):
   return { ops: [{ kind: "put", key: snapshotKey(url), value: encodeRecord(SnapshotRecord, snapshot) }] };
 }
 
-function pointerWrites({ record, transfer, backup, generations, nowMs }: ConfirmInput): Writes {
+function pointerWrites({ record, transfer, backup, generations, nowMs, order }: ConfirmInput): Writes {
   const { owner = "", metaId = "" } = record.metadata ?? {};
   const key = backupKey({ owner, metaId });
-  const newest = {
+  const isLate = record.phase === WorkspacePhase.STOPPED;
+  const saved = Generation.fromPartial({
     archive: transfer.archive,
     instanceId: record.id,
     kind: transfer.kind,
-    at: toTimestamp(nowMs),
-  };
+    at: isLate ? record.stoppedAt : toTimestamp(nowMs),
+    // No later instance had started when the pod was gone.
+    order: isLate ? record.podGoneVersion : order,
+  });
   const older = (backup?.record.generations ?? []).filter(
     ({ archive }) => archive?.object !== transfer.object,
   );
-  const pointer = BackupRecord.fromPartial({
-    owner,
-    metaId,
-    generations: [newest, ...older].slice(0, generations),
-  });
+  const sorted = isLate ? inOrder(saved, older, generations) : [saved, ...older];
+  const pointer = BackupRecord.fromPartial({ owner, metaId, generations: sorted.slice(0, generations) });
   return {
     compares: [{ kind: "modRevision", key, revision: backup?.revision ?? 0 }],
     ops: [{ kind: "put", key, value: encodeRecord(BackupRecord, pointer) }],
   };
+}
+
+/**
+ * Content that is saved long after its instance has stopped is older than the backups of instances that followed. It becomes one of
+ * the kept generations, but not the newest. A clock that was wrong at the stop has no part in it.
+ */
+function inOrder(saved: Generation, others: readonly Generation[], kept: number): Generation[] {
+  const savedMs = toEpochMs(saved.at) ?? 0;
+  const isNewer = ({ at, order, instanceId }: Generation): boolean => {
+    if (instanceId === saved.instanceId) return false;
+    return order > 0n && saved.order > 0n ? order > saved.order : (toEpochMs(at) ?? 0) > savedMs;
+  };
+  const newer = others.filter(isNewer).slice(0, kept - 1);
+  return [...newer, saved, ...others.filter((it) => !isNewer(it))];
 }

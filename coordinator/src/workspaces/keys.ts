@@ -1,39 +1,45 @@
-import { prefixes } from "../model/keys.ts";
+import { PREFIXES } from "../model/keys.ts";
 
 /** Keys of the records of workspaces in the store. Instance ids are DNS labels; owners and meta ids are escaped. */
 export const WORKSPACES_PREFIX = "workspaces/";
 
-export const workspacePrefixes = {
+export const WORKSPACE_PREFIXES = {
   instances: "workspaces/instances/",
-  secrets: prefixes.workspaceSecrets,
+  secrets: PREFIXES.workspaceSecrets,
   activity: "workspaces/activity/",
   live: "workspaces/live/",
   backups: "workspaces/backups/",
   snapshots: "workspaces/snapshots/",
+  usedCodes: "workspaces/used-codes/",
 } as const;
 
 export function instanceKey(id: string): string {
-  return `${workspacePrefixes.instances}${id}`;
+  return `${WORKSPACE_PREFIXES.instances}${id}`;
 }
 
-/** Also what the record's encryption is bound to. */
+/** Returns the key of the secrets' record. The record's encryption is bound to it. */
 export function secretsKey(id: string): string {
-  return `${workspacePrefixes.secrets}${id}`;
+  return `${WORKSPACE_PREFIXES.secrets}${id}`;
 }
 
 export function activityKey(id: string): string {
-  return `${workspacePrefixes.activity}${id}`;
+  return `${WORKSPACE_PREFIXES.activity}${id}`;
 }
 
 /** The record of the one instance of a meta id that has not stopped. */
 export function liveKey(metaId: string): string {
-  return `${workspacePrefixes.live}${encodeURIComponent(metaId)}`;
+  return `${WORKSPACE_PREFIXES.live}${encodeURIComponent(metaId)}`;
 }
 
 export function backupKey({ owner, metaId }: { readonly owner: string; readonly metaId: string }): string {
-  return `${workspacePrefixes.backups}${encodeURIComponent(owner)}/${encodeURIComponent(metaId)}`;
+  return `${WORKSPACE_PREFIXES.backups}${encodeURIComponent(owner)}/${encodeURIComponent(metaId)}`;
 }
 
 export function snapshotKey(url: string): string {
-  return `${workspacePrefixes.snapshots}${encodeURIComponent(url)}`;
+  return `${WORKSPACE_PREFIXES.snapshots}${encodeURIComponent(url)}`;
+}
+
+/** Nonces are hexadecimal. */
+export function usedCodeKey(nonce: string): string {
+  return `${WORKSPACE_PREFIXES.usedCodes}${nonce}`;
 }

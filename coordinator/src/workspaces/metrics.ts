@@ -2,14 +2,14 @@ import { WorkspacePhase } from "@forage/proto/core";
 import { TransferState } from "@forage/proto/forage/workspaces/v1/workspaces";
 import { Gauge, type Registry } from "prom-client";
 import type { NodeSync } from "./node/sync.ts";
-import { isOpen } from "./phase/content.ts";
+import { isKept, isOpen } from "./phase/content.ts";
 import type { Subscribers } from "./rpc/subscribers.ts";
 import type { WorkspaceView } from "./view.ts";
 
 export interface WorkspaceMetricsSources {
   readonly view: WorkspaceView;
   readonly subscribers: Pick<Subscribers, "count">;
-  readonly sync: Pick<NodeSync, "connected">;
+  readonly sync: Pick<NodeSync, "connected" | "usedBytesOf">;
 }
 
 /** Registers the metrics of workspaces. */
@@ -38,6 +38,27 @@ export function workspaceMetrics(
         for (const transfer of record.transfers.filter(isOpen))
           it.inc({ state: transfer.state === TransferState.RETRYING ? "retrying" : "running" });
     },
+  );
+  gauge(
+    "forage_workspace_content_bytes",
+    "Disk use of the content of workspaces by node, as the nodes measured it last.",
+    ["node"],
+    (it) => {
+      for (const { record } of view.instances())
+        if (record.node !== "") it.inc({ node: record.node }, sync.usedBytesOf(record.id));
+    },
+  );
+  gauge(
+    "forage_workspace_content_near_limit",
+    "Instances whose content takes nearly all of its size limit, or more.",
+    [],
+    (it) => it.set(view.instances().filter(({ record }) => record.contentNearLimitBytes > 0n).length),
+  );
+  gauge(
+    "forage_workspace_content_kept",
+    "Instances whose content could not be saved, and stays on its node until somebody decides.",
+    [],
+    (it) => it.set(view.instances().filter(({ record }) => isKept(record)).length),
   );
   gauge("forage_workspace_subscribers", "Open Subscribe streams.", [], (it) => it.set(subscribers.count));
   gauge("forage_workspace_nodes", "Nodes with an open stream for workspaces.", [], (it) =>

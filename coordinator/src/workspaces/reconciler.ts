@@ -1,5 +1,6 @@
 import type { InstanceRecord } from "@forage/proto/forage/workspaces/v1/records";
 import type { Logger } from "pino";
+import type { ActingTime } from "../acting-time/acting-time.ts";
 import { Loop } from "../control/loop.ts";
 import type { UnschedulablePods } from "../control/placement/unschedulable-pods.ts";
 import { CoordinatorError } from "../errors.ts";
@@ -31,7 +32,7 @@ export interface ReconcilerOptions {
   readonly content: ContentStore;
   readonly settings: WorkspaceSettings;
   readonly clock: Clock;
-  readonly nowMs: () => number;
+  readonly time: ActingTime;
   readonly log: Logger;
   /** Grows with each restore of the store. */
   readonly epoch: number;
@@ -50,22 +51,21 @@ const PENDING_WAIT_MS = 5_000;
 /** Between two questions about an archive, while the content store can't be reached. */
 const CONTENT_RETRY_MS = 5_000;
 
-/** Brings each instance from its request to its end. */
+/** Reconciles each instance from its request to its end. */
 export class WorkspaceReconciler {
   readonly #options: ReconcilerOptions;
   readonly #pods: PodWriter;
   readonly #loop: Loop;
   readonly #unsubscribe: readonly (() => void)[];
-  readonly #upSinceMs: number;
 
   constructor(options: ReconcilerOptions) {
     this.#options = options;
     this.#pods = new PodWriter(options);
-    this.#upSinceMs = options.nowMs();
     this.#loop = new Loop({
       name: "workspace",
       reconcile: (id) => this.#reconcile(id),
       clock: options.clock,
+      leastDelayMs: options.time.leastDelayMs,
       log: options.log,
       started: options.started,
     });
@@ -131,16 +131,18 @@ export class WorkspaceReconciler {
   }
 
   #observe(record: InstanceRecord): Observation {
-    const { state, view, settings, unschedulable, nowMs } = this.#options;
+    const { state, view, settings, unschedulable, time } = this.#options;
     const pod = record.podName === "" ? undefined : state.pod(record.namespace, record.podName);
     const node = state.node(record.node === "" ? (pod?.record.node ?? "") : record.node);
     return {
       pod,
-      node: node && { ready: node.health.ready, message: node.health.message, revoked: node.record.revoked },
+      node: node && {
+        ...{ ready: node.health.ready, message: node.health.message, revoked: node.record.revoked },
+        seen: node.health.lastSeenMs !== undefined,
+      },
       activity: view.activity(record.id)?.record,
       unschedulable: unschedulable.get(record.podUid)?.summary ?? "",
-      nowMs: nowMs(),
-      upSinceMs: this.#upSinceMs,
+      ...time.now(),
       settings,
     };
   }
@@ -170,7 +172,8 @@ export class WorkspaceReconciler {
           writes.push(this.#pods.forget(step.pod));
           break;
         case "confirm-transfer": {
-          const confirmed = await this.#confirm(after, step.transfer, observation);
+          const order = orderVersion(epoch, entry.revision);
+          const confirmed = await this.#confirm(after, step.transfer, order, observation);
           if (confirmed === undefined) return "retry-later";
           after = confirmed.record;
           writes.push(confirmed.writes);
@@ -204,6 +207,7 @@ export class WorkspaceReconciler {
   async #confirm(
     record: InstanceRecord,
     transfer: InstanceRecord["transfers"][number],
+    order: bigint,
     { nowMs }: Observation,
   ) {
     const { content, view, settings, log } = this.#options;
@@ -211,7 +215,7 @@ export class WorkspaceReconciler {
       const stored = await content.stat(transfer.object);
       const backup = view.backup(record.metadata?.owner ?? "", record.metadata?.metaId ?? "");
       return confirmTransfer({
-        ...{ record, transfer, stored, backup, nowMs },
+        ...{ record, transfer, stored, backup, nowMs, order },
         storeName: content.name,
         generations: settings.generations,
       });

@@ -113,6 +113,25 @@ export const WORKSPACES_SCHEMA = z.strictObject({
     .max(100)
     .default(3)
     .describe("Backups that are kept of each workspace."),
+  snapshots: z
+    .strictObject({
+      perWorkspace: z
+        .number()
+        .int()
+        .min(1)
+        .max(10_000)
+        .default(100)
+        .describe("Snapshots that are kept of each workspace, the newest."),
+      maxAgeDays: z
+        .number()
+        .int()
+        .min(0)
+        .max(36_500)
+        .default(365)
+        .describe("How long snapshots are kept. 0: without a limit."),
+    })
+    .prefault({})
+    .describe("Which snapshots are kept. One that a workspace refers to always is."),
   stoppedRetentionSeconds: seconds(600, "How long a stopped workspace can still be described."),
   timeouts: z
     .strictObject({
@@ -122,6 +141,7 @@ export const WORKSPACES_SCHEMA = z.strictObject({
       regularSeconds: seconds(1_800, "Longest time without activity."),
       afterCloseSeconds: seconds(120, "The same once it is closed."),
       headlessSeconds: seconds(3_600, "Lifetime of prebuilds, probes and image builds."),
+      interruptedSeconds: seconds(300, "Longest time for which the node of a running workspace may be away."),
       maxLifetimeSeconds: seconds(129_600, "Longest lifetime."),
       contentFinalizationSeconds: seconds(
         3_600,

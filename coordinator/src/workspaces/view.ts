@@ -17,8 +17,8 @@ import {
   liveKey,
   secretsKey,
   snapshotKey,
+  WORKSPACE_PREFIXES,
   WORKSPACES_PREFIX,
-  workspacePrefixes,
 } from "./keys.ts";
 
 export type InstanceEntry = RecordEntry<InstanceRecord>;
@@ -106,7 +106,7 @@ export class WorkspaceView {
     return this.#instances.group(`node:${node}`);
   }
 
-  /** Of a prefix of URLs, in lower case. */
+  /** The index key of a URL prefix, in lower case. */
   instancesByPrefix(prefix: string): InstanceEntry[] {
     return this.#instances.group(`prefix:${prefix}`);
   }
@@ -183,7 +183,7 @@ export class WorkspaceView {
   }
 
   #applyRecord(key: string, stored: StoredRecord | undefined): InstanceChange[] {
-    const { instances, secrets, activity, live, backups, snapshots } = workspacePrefixes;
+    const { instances, secrets, activity, live, backups, snapshots } = WORKSPACE_PREFIXES;
     if (key.startsWith(instances)) {
       const id = key.slice(instances.length);
       return [{ id, kind: "instance", ...this.#instances.apply(key, stored) }];

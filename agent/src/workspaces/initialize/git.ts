@@ -73,7 +73,7 @@ export function runGit(args: readonly string[], run: GitRun): Promise<ConfinedRe
   );
 }
 
-/** As `runGit`, but throws for any exit code but 0. Returns the output. */
+/** Like `runGit`, but throws for any exit code but 0. Returns the output. */
 export async function mustGit(args: readonly string[], run: GitRun): Promise<string> {
   const result = await runGit(args, run);
   if (result.exitCode === 0) return result.stdout;

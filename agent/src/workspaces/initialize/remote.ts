@@ -1,9 +1,9 @@
 import { WorkspaceError } from "../workspace-error.ts";
 
 export interface Remote {
-  /** Without credentials. */
+  /** The URL without credentials. */
   readonly url: string;
-  /** As they stood in the URL, decoded. */
+  /** The credentials of the URL, decoded. */
   readonly credentials?: Credentials;
 }
 

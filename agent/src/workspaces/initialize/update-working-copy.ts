@@ -30,8 +30,8 @@ const HIDE_SETTINGS = [
 const SHOW_SETTINGS = ["set -e", 'cd -- "$1"', "mv .git/forage-config .git/config"].join("\n");
 
 /**
- * Brings a repository that came with a snapshot to what the initializer names, and keeps its uncommitted changes. The snapshot may
- * be somebody else's, so git runs with a few of its settings only.
+ * Updates a repository that came with a snapshot to what the initializer names, and keeps its uncommitted changes. The
+ * snapshot may be someone else's, so git runs with few of its settings.
  */
 export async function updateWorkingCopy(
   tools: GitTools,

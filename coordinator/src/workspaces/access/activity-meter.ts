@@ -24,7 +24,7 @@ export class ActivityMeter {
     return this.#usages.get(instanceId)?.open ?? 0;
   }
 
-  /** Begins a use, and returns how to end it, once or more often. */
+  /** Begins a use. Returns a function that ends it and may be called more than once. */
   begin(instanceId: string): () => void {
     const usage = this.#usages.get(instanceId) ?? { open: 0, reportedMs: Number.NEGATIVE_INFINITY };
     this.#usages.set(instanceId, usage);

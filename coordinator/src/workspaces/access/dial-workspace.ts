@@ -1,6 +1,6 @@
-import type { ExecOptions } from "@forage/proto/forage/agent/v1/agent";
+import type { SessionRequest } from "@forage/proto/forage/agent/v1/agent";
 import type { SessionBroker, Tunnel } from "../../link/session-broker.ts";
-import { TunnelStream } from "./tunnel-stream.ts";
+import { type CountBytes, TunnelStream } from "./tunnel-stream.ts";
 import type { ReachableWorkspace } from "./workspace-directory.ts";
 
 /** The node and the pod of a workspace. */
@@ -12,19 +12,22 @@ export type PodPlace = NonNullable<ReachableWorkspace["pod"]>;
  */
 export type DialPod = (pod: PodPlace, port: number) => TunnelStream;
 
-/** Runs a command in a pod's main container. The session ends with the signal. Throws CoordinatorError as `DialPod` does. */
-export type ExecInPod = (pod: PodPlace, options: ExecOptions, signal: AbortSignal) => Tunnel;
+/** A command in a pod's main container, or the container's files by SFTP. */
+export type PodSessionKind = Extract<NonNullable<SessionRequest["kind"]>, { $case: "exec" | "sftp" }>;
 
-export function dialThrough(broker: Pick<SessionBroker, "open">): DialPod {
+/** Opens a session in a pod's main container. It ends with the signal. Throws CoordinatorError as `DialPod` does. */
+export type OpenInPod = (pod: PodPlace, kind: PodSessionKind, signal: AbortSignal) => Tunnel;
+
+/** `moved` counts the bytes of all connections. */
+export function dialThrough(broker: Pick<SessionBroker, "open">, moved?: CountBytes): DialPod {
   return ({ node, uid }, port) => {
     const over = new AbortController();
     const kind = { $case: "portForward", value: { port } } as const;
     const tunnel = broker.open(node, { podUid: uid, container: "", kind }, over.signal);
-    return new TunnelStream(tunnel, () => over.abort());
+    return new TunnelStream(tunnel, () => over.abort(), moved);
   };
 }
 
-export function execThrough(broker: Pick<SessionBroker, "open">): ExecInPod {
-  return ({ node, uid }, options, signal) =>
-    broker.open(node, { podUid: uid, container: "", kind: { $case: "exec", value: options } }, signal);
+export function openThrough(broker: Pick<SessionBroker, "open">): OpenInPod {
+  return ({ node, uid }, kind, signal) => broker.open(node, { podUid: uid, container: "", kind }, signal);
 }

@@ -2,6 +2,9 @@ import { Duplex } from "node:stream";
 import { CoordinatorError } from "../../errors.ts";
 import type { Tunnel } from "../../link/session-broker.ts";
 
+/** Receives the number of bytes that moved; `in`: to the pod. */
+export type CountBytes = (direction: "in" | "out", bytes: number) => void;
+
 /** The agent writes a frame at once, and its own frames have about this size. */
 const FRAME_BYTES = 32 * 1024;
 
@@ -12,10 +15,12 @@ const FRAME_BYTES = 32 * 1024;
 export class TunnelStream extends Duplex {
   readonly #tunnel: Tunnel;
   readonly #onClose: () => void;
+  readonly #moved: CountBytes | undefined;
   #resume: (() => void) | undefined;
 
-  constructor(tunnel: Tunnel, onClose: () => void) {
+  constructor(tunnel: Tunnel, onClose: () => void, moved?: CountBytes) {
     super({ allowHalfOpen: true });
+    this.#moved = moved;
     this.#tunnel = tunnel;
     this.#onClose = onClose;
     void this.#receive();
@@ -65,6 +70,7 @@ export class TunnelStream extends Duplex {
   async #send(chunk: Buffer): Promise<void> {
     for (let at = 0; at < chunk.length; at += FRAME_BYTES) {
       const value = chunk.subarray(at, at + FRAME_BYTES);
+      this.#moved?.("in", value.length);
       if (await this.#tunnel.toAgent.push({ frame: { $case: "stdin", value } })) continue;
       throw new CoordinatorError("UNAVAILABLE", "the connection to the workspace is over");
     }
@@ -79,6 +85,7 @@ export class TunnelStream extends Duplex {
     try {
       for await (const { frame } of this.#tunnel.fromAgent) {
         if (this.destroyed) return;
+        if (frame?.$case === "stdout") this.#moved?.("out", frame.value.length);
         if (frame?.$case === "stdout" && frame.value.length > 0 && !this.push(frame.value))
           await this.#wanted();
         if (frame?.$case === "stdoutClosed") end();

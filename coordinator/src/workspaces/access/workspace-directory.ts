@@ -17,7 +17,7 @@ export interface ReachableWorkspace {
 /** Looks up the workspaces that have not stopped. */
 export interface WorkspaceDirectory {
   byInstanceId(instanceId: string): ReachableWorkspace | undefined;
-  /** By the prefix of the workspace's URL. */
+  /** Returns the workspace whose URL has the prefix. */
   byPrefix(prefix: string): ReachableWorkspace | undefined;
   byMetaId(metaId: string): ReachableWorkspace | undefined;
 }

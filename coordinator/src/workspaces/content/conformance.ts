@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { describe, test } from "node:test";
+import { randomOf } from "@forage/common/random";
 import type { ContentStore, PutOptions } from "./content-store.ts";
 
 export interface ContentStoreFixture {
@@ -8,13 +9,13 @@ export interface ContentStoreFixture {
   readonly dispose: () => Promise<void>;
 }
 
-const limit = { timeout: 60_000 };
+const LIMIT = { timeout: 60_000 };
 const never = new AbortController().signal;
 
 /** Declares, with node:test, every test that an engine of the content store must pass. */
 export function contentStoreConformance(engine: string, open: () => Promise<ContentStoreFixture>): void {
   const cases = (name: string, run: (store: ContentStore) => Promise<void>): void => {
-    test(name, limit, async () => {
+    test(name, LIMIT, async () => {
       const { store, dispose } = await open();
       try {
         await run(store);
@@ -225,11 +226,8 @@ function digestOf(bytes: Buffer): { readonly sizeBytes: number; readonly sha256:
 
 /** Bytes that don't compress or repeat, from a fixed sequence. */
 function randomBytes(count: number): Buffer {
+  const random = randomOf(1);
   const bytes = Buffer.alloc(count);
-  let state = 0x9e3779b9;
-  for (let index = 0; index < count; index++) {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) | 0;
-    bytes[index] = state >>> 24;
-  }
+  for (let index = 0; index < count; index++) bytes[index] = random.below(256);
   return bytes;
 }

@@ -9,7 +9,9 @@ export interface ContentSweepOptions {
   readonly isNamed: (object: string) => boolean;
   /** Whether all records are loaded. Nothing is deleted before. */
   readonly isReady: () => boolean;
-  /** How long an object must be without a record before it is deleted. */
+  /** Called before each sweep, such as to remove records that have expired. */
+  readonly before?: () => Promise<void>;
+  /** The time that an object must be without a record before it is deleted. */
   readonly graceMs: number;
   readonly clock: Clock;
   readonly log: Pick<Logger, "info" | "warn">;
@@ -43,8 +45,9 @@ export class ContentSweep {
 
   /** Returns how many objects it deleted. */
   async sweep(): Promise<number> {
-    const { store, isNamed, isReady, graceMs } = this.#options;
+    const { store, isNamed, isReady, graceMs, before } = this.#options;
     if (!isReady()) return 0;
+    await before?.();
     const sweep = this.#ages.begin();
     let deleted = 0;
     for await (const { object } of store.list("")) {

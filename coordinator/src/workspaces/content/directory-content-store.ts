@@ -29,7 +29,7 @@ import { verifiedChunks } from "./verified-chunks.ts";
 
 export interface DirectoryContentStoreOptions {
   readonly name: string;
-  /** Made if it is missing. Nothing else may lie in it. */
+  /** The directory of the store. Created if missing; nothing else may be in it. */
   readonly dir: string;
   readonly randomName: (length: number) => string;
   /** Bytes that ordinary files may still take on the directory's file system. */

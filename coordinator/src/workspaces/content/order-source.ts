@@ -1,4 +1,4 @@
-import type { WorkspaceOrder } from "@forage/proto/forage/workspaces/v1/workspaces";
+import { TransferKind, type WorkspaceOrder } from "@forage/proto/forage/workspaces/v1/workspaces";
 
 /** The orders that the coordinator has for the nodes at present. They decide which objects a node may write and read. */
 export interface OrderSource {
@@ -9,6 +9,11 @@ export interface OrderSource {
 /** Reports whether the order lets that transfer write the object. */
 export function mayUpload(order: WorkspaceOrder, transferId: string, object: string): boolean {
   return order.transfers.some((transfer) => transfer.id === transferId && transfer.object === object);
+}
+
+/** Reports whether the transfer's archive is for a download and not for the store. */
+export function isExport(order: WorkspaceOrder, transferId: string): boolean {
+  return order.transfers.some(({ id, kind }) => id === transferId && kind === TransferKind.EXPORT);
 }
 
 /** Reports whether the order names the object as content to restore. */

@@ -34,6 +34,6 @@ export class OrphanAges {
 export interface OrphanSweep {
   /** Records an orphan, and reports whether it has been one for the grace period. */
   isDue(key: string, graceMs: number): boolean;
-  /** Forgets what this sweep did not find. A sweep that fails before leaves all ages as they were. */
+  /** Forgets the objects that this sweep did not find. If a sweep fails before, all ages stay as they were. */
   finish(): void;
 }

@@ -13,43 +13,44 @@ import { credentials, makeClientConstructor, Server, ServerCredentials, status }
 import { pino } from "pino";
 import { serve } from "../../rpc/serve.ts";
 import type { ContentStore, PutOptions, StoredObject } from "./content-store.ts";
+import { Exports } from "./exports.ts";
 import { MemoryContentStore } from "./memory-content-store.ts";
 import { TransferService } from "./transfer-service.ts";
 import type { TransferLimits } from "./transfer-slots.ts";
 
-const limit = { timeout: 20_000 };
+const LIMIT = { timeout: 20_000 };
 const content = Buffer.alloc(600_000, "content ");
-const object = "u1/w1/i1_t1.tar.zst";
-const start = { instanceId: "i1", transferId: "t1", object, sizeBytes: 0n, sha256: "" };
+const OBJECT = "u1/w1/i1_t1.tar.zst";
+const START = { instanceId: "i1", transferId: "t1", object: OBJECT, sizeBytes: 0n, sha256: "" };
 
-test("stores an archive that an order names, and answers its size and digest", limit, async (t) => {
+test("stores an archive that an order names, and answers its size and digest", LIMIT, async (t) => {
   const world = await setUp(t);
   const { archive, existed } = await world.upload(parts(content));
   assert.equal(existed, false);
-  assert.partialDeepStrictEqual(archive, { object, ...digestOf(content) });
-  assert.deepEqual(await world.download({ instanceId: "i1", object, offsetBytes: 0n }), content);
+  assert.partialDeepStrictEqual(archive, { object: OBJECT, ...digestOf(content) });
+  assert.deepEqual(await world.download({ instanceId: "i1", object: OBJECT, offsetBytes: 0n }), content);
   assert.deepEqual(
-    await world.download({ instanceId: "i1", object, offsetBytes: 599_000n }),
+    await world.download({ instanceId: "i1", object: OBJECT, offsetBytes: 599_000n }),
     content.subarray(599_000),
   );
 });
 
-test("answers at once when the store holds the same archive already", limit, async (t) => {
+test("answers at once when the store holds the same archive already", LIMIT, async (t) => {
   const world = await setUp(t);
   await world.upload(parts(content));
-  const begun = [{ $case: "start", value: { ...start, ...digestOf(content) } }] as const;
+  const begun = [{ $case: "start", value: { ...START, ...digestOf(content) } }] as const;
   assert.equal((await world.upload(begun, { open: true })).existed, true);
 });
 
-test("stores an archive again when its digest differs from the stored one", limit, async (t) => {
+test("stores an archive again when its digest differs from the stored one", LIMIT, async (t) => {
   const world = await setUp(t);
   await world.upload(parts(content));
   const other = Buffer.from("other content");
   assert.equal((await world.upload(parts(other))).existed, false);
-  assert.deepEqual(await world.download({ instanceId: "i1", object, offsetBytes: 0n }), other);
+  assert.deepEqual(await world.download({ instanceId: "i1", object: OBJECT, offsetBytes: 0n }), other);
 });
 
-test("refuses an archive that is not the announced one, and keeps nothing of it", limit, async (t) => {
+test("refuses an archive that is not the announced one, and keeps nothing of it", LIMIT, async (t) => {
   const world = await setUp(t);
   const good = digestOf(content);
   const bad = { sizeBytes: good.sizeBytes, sha256: "0".repeat(64) };
@@ -61,10 +62,10 @@ test("refuses an archive that is not the announced one, and keeps nothing of it"
   await assert.rejects(world.upload(parts(content, { end: { ...good, sizeBytes: 1n } })), {
     code: status.INVALID_ARGUMENT,
   });
-  assert.equal(await world.store.stat(object), undefined);
+  assert.equal(await world.store.stat(OBJECT), undefined);
 });
 
-test("refuses streams without a start, without an end, or with two starts", limit, async (t) => {
+test("refuses streams without a start, without an end, or with two starts", LIMIT, async (t) => {
   const world = await setUp(t);
   const [first, data, end] = parts(Buffer.from("x"));
   assert.ok(first && data && end);
@@ -72,14 +73,14 @@ test("refuses streams without a start, without an end, or with two starts", limi
     const expected = wrong.at(-1) === data && wrong[1] === end ? /announced/ : /upload/;
     await assert.rejects(world.upload(wrong), { code: status.INVALID_ARGUMENT, details: expected });
   }
-  assert.equal(await world.store.stat(object), undefined);
+  assert.equal(await world.store.stat(OBJECT), undefined);
 });
 
-test("refuses objects and workspaces that no order of the node names", limit, async (t) => {
+test("refuses objects and workspaces that no order of the node names", LIMIT, async (t) => {
   const world = await setUp(t);
   await world.upload(parts(content));
   const denied = { code: status.PERMISSION_DENIED };
-  const named = (given: object) => [{ $case: "start", value: { ...start, ...given } } as Part];
+  const named = (given: object) => [{ $case: "start", value: { ...START, ...given } } as Part];
   await assert.rejects(world.upload(named({ object: "u1/w1/i1_t2.tar.zst" })), denied);
   await assert.rejects(world.upload(named({ transferId: "t2" })), denied);
   await assert.rejects(world.upload(named({ object: "../etc/passwd" })), { code: status.INVALID_ARGUMENT });
@@ -88,22 +89,39 @@ test("refuses objects and workspaces that no order of the node names", limit, as
     world.download({ instanceId: "i1", object: "u2/w1/i9.tar.zst", offsetBytes: 0n }),
     denied,
   );
-  await assert.rejects(world.download({ instanceId: "i2", object, offsetBytes: 0n }), {
+  await assert.rejects(world.download({ instanceId: "i2", object: OBJECT, offsetBytes: 0n }), {
     code: status.NOT_FOUND,
   });
   world.node = "b";
   await assert.rejects(world.upload(parts(content)), { code: status.NOT_FOUND });
-  await assert.rejects(world.download({ instanceId: "i1", object, offsetBytes: 0n }), {
+  await assert.rejects(world.download({ instanceId: "i1", object: OBJECT, offsetBytes: 0n }), {
     code: status.NOT_FOUND,
   });
 });
 
 test(
+  "keeps a stored archive when the order of another upload is withdrawn before its end",
+  LIMIT,
+  async (t) => {
+    const world = await setUp(t);
+    await world.upload(parts(content));
+    const [first, ...rest] = parts(Buffer.from("other content"));
+    assert.ok(first);
+    const second = world.begin([first]);
+    await second.reached();
+    world.order.transfers = [];
+    second.send(rest);
+    await assert.rejects(second.response, { code: status.PERMISSION_DENIED });
+    assert.partialDeepStrictEqual(await world.store.stat(OBJECT), { sizeBytes: content.byteLength });
+  },
+);
+
+test(
   "refuses more transfers of a node than its limit, and frees a slot when a client goes",
-  limit,
+  LIMIT,
   async (t) => {
     const world = await setUp(t, { perNode: 1 });
-    const first = world.begin([{ $case: "start", value: start }]);
+    const first = world.begin([{ $case: "start", value: START }]);
     await first.reached();
     await assert.rejects(world.upload(parts(content)), { code: status.RESOURCE_EXHAUSTED });
     first.cancel();
@@ -113,25 +131,25 @@ test(
   },
 );
 
-test("ends an upload that sends nothing for the idle time", limit, async (t) => {
+test("ends an upload that sends nothing for the idle time", LIMIT, async (t) => {
   const world = await setUp(t, { idleMs: 5_000 });
-  const silent = world.begin([{ $case: "start", value: start }]);
+  const silent = world.begin([{ $case: "start", value: START }]);
   await silent.reached();
   world.clock.advance(5_000);
   await assert.rejects(silent.response, { code: status.DEADLINE_EXCEEDED });
   assert.equal(world.service.open, 0);
 });
 
-test("lets a newer upload of an object supersede one in progress", limit, async (t) => {
+test("lets a newer upload of an object supersede one in progress", LIMIT, async (t) => {
   const world = await setUp(t);
-  const old = world.begin([{ $case: "start", value: start }]);
+  const old = world.begin([{ $case: "start", value: START }]);
   await old.reached();
   const ended = assert.rejects(old.response, { code: status.ABORTED, details: /another upload/ });
   await world.upload(parts(content));
   await ended;
 });
 
-test("frees the slot of a download whose reader stopped", limit, async (t) => {
+test("frees the slot of a download whose reader stopped", LIMIT, async (t) => {
   const world = await setUp(t, { idleMs: 5_000 });
   await world.upload(parts(content));
   const context = {
@@ -140,7 +158,7 @@ test("frees the slot of a download whose reader stopped", limit, async (t) => {
     peer: "p",
     signal: new AbortController().signal,
   };
-  const reading = world.service.download({ instanceId: "i1", object, offsetBytes: 0n }, context);
+  const reading = world.service.download({ instanceId: "i1", object: OBJECT, offsetBytes: 0n }, context);
   await reading.next();
   assert.equal(world.service.open, 1);
   world.clock.advance(5_000);
@@ -162,7 +180,7 @@ function parts(bytes: Buffer, given: { readonly start?: object; readonly end?: o
   for (let at = 0; at < bytes.length; at += 100_000)
     data.push({ $case: "data", value: bytes.subarray(at, at + 100_000) });
   return [
-    { $case: "start", value: { ...start, ...given.start } },
+    { $case: "start", value: { ...START, ...given.start } },
     ...data,
     { $case: "end", value: { ...digestOf(bytes), ...given.end } },
   ];
@@ -191,10 +209,11 @@ async function setUp(t: TestContext, limits: Partial<TransferLimits> = {}) {
   const store = new WatchedStore({ nowMs: () => 1_000 });
   const order = WorkspaceOrder.fromPartial({
     instanceId: "i1",
-    transfers: [{ id: "t1", object }],
-    restore: { object },
+    transfers: [{ id: "t1", object: OBJECT }],
+    restore: { object: OBJECT },
   });
   const service = new TransferService({
+    exports: new Exports(),
     store,
     orders: { orderOf: (node, id) => (node === "a" && id === "i1" ? order : undefined) },
     clock,
@@ -238,12 +257,21 @@ async function setUp(t: TestContext, limits: Partial<TransferLimits> = {}) {
     call.on("error", () => {});
     for (const part of sent) call.write({ part });
     if (!open) call.end();
-    return { response: result.promise, cancel: () => call.cancel(), reached: () => store.begun.promise };
+    const send = (more: readonly Part[]): void => {
+      for (const part of more) call.write({ part });
+    };
+    return {
+      response: result.promise,
+      send,
+      cancel: () => call.cancel(),
+      reached: () => store.begun.promise,
+    };
   };
   return Object.assign(world, {
     clock,
     store,
     service,
+    order,
     begin,
     upload: (sent: readonly Part[], { open = false } = {}) => begin(sent, { open }).response,
     download: async (request: Parameters<typeof service.download>[0]) => {

@@ -13,14 +13,17 @@ import type { CallContext } from "../../rpc/caller.ts";
 import type { Clock } from "../../time/clock.ts";
 import { assertNotAborted } from "./content-errors.ts";
 import type { ContentStore, StoredObject } from "./content-store.ts";
+import type { Exports } from "./exports.ts";
 import { IdleWatch } from "./idle-watch.ts";
-import { mayDownload, mayUpload, type OrderSource } from "./order-source.ts";
+import { isExport, mayDownload, mayUpload, type OrderSource } from "./order-source.ts";
 import { DEFAULT_TRANSFER_LIMITS, type TransferLimits, TransferSlots } from "./transfer-slots.ts";
 import { digestOf, matches, UploadParts } from "./upload-parts.ts";
+import { verifiedChunks } from "./verified-chunks.ts";
 
 export interface TransferServiceOptions {
   readonly store: ContentStore;
   readonly orders: OrderSource;
+  readonly exports: Pick<Exports, "pass">;
   readonly clock: Clock;
   readonly limits?: Partial<TransferLimits>;
 }
@@ -54,16 +57,13 @@ export class TransferService {
     const parts = new UploadParts(requests, idle);
     try {
       const start = await parts.start(AbortSignal.any([context.signal, idle.signal]));
-      const order = this.#orderOf(node, start.instanceId);
-      if (!mayUpload(order, start.transferId, start.object))
-        throw new CoordinatorError(
-          "PERMISSION_DENIED",
-          `no order of workspace ${start.instanceId} asks node ${node} to store ${start.object} by transfer ${start.transferId}`,
-        );
+      this.#assertOrdered(node, start);
+      if (isExport(this.#orderOf(node, start.instanceId), start.transferId))
+        return await this.#pass(start, parts, AbortSignal.any([context.signal, idle.signal]));
       const stored = await this.#options.store.stat(start.object);
       if (stored !== undefined && matches(digestOf(start), stored))
         return { archive: archiveOf(stored), existed: true };
-      return await this.#store(start, parts, [context.signal, idle.signal]);
+      return await this.#store(node, start, parts, [context.signal, idle.signal]);
     } finally {
       idle.progressed();
       release();
@@ -102,7 +102,22 @@ export class TransferService {
     }
   }
 
+  async #pass(start: UploadStart, parts: UploadParts, signal: AbortSignal): Promise<UploadResponse> {
+    const chunks = verifiedChunks(parts.data(), {
+      maxBytes: this.#limits.maxArchiveBytes,
+      verify: (actual) => parts.verify(start, actual),
+      signal,
+    });
+    await this.#options.exports.pass(start.object, chunks);
+    const { sizeBytes, sha256 } = chunks.digest;
+    return {
+      archive: { object: start.object, sizeBytes: BigInt(sizeBytes), sha256, createdAt: undefined },
+      existed: false,
+    };
+  }
+
   async #store(
+    node: string,
     start: UploadStart,
     parts: UploadParts,
     signals: readonly AbortSignal[],
@@ -115,7 +130,11 @@ export class TransferService {
     try {
       const stored = await this.#options.store.put(start.object, parts.data(), {
         maxBytes: this.#limits.maxArchiveBytes,
-        verify: (actual) => parts.verify(start, actual),
+        verify: (actual) => {
+          parts.verify(start, actual);
+          // The archive that another attempt stored may have been confirmed meanwhile.
+          this.#assertOrdered(node, start);
+        },
         expectedBytes: Number(start.sizeBytes),
         signal: AbortSignal.any([...signals, superseded.signal]),
       });
@@ -123,6 +142,14 @@ export class TransferService {
     } finally {
       if (this.#uploads.get(start.object) === superseded) this.#uploads.delete(start.object);
     }
+  }
+
+  #assertOrdered(node: string, { instanceId, transferId, object }: UploadStart): void {
+    if (mayUpload(this.#orderOf(node, instanceId), transferId, object)) return;
+    throw new CoordinatorError(
+      "PERMISSION_DENIED",
+      `no order of workspace ${instanceId} asks node ${node} to store ${object} by transfer ${transferId}`,
+    );
   }
 
   #orderOf(node: string, instanceId: string): WorkspaceOrder {

@@ -12,13 +12,19 @@ export interface TransferLimits {
 }
 
 export const DEFAULT_TRANSFER_LIMITS: TransferLimits = {
-  /** More at a time only share the disk and the network of one node. */
+  /** The limit of one node's transfers at a time. More would only share its disk and network. */
   perNode: 5,
-  /** Each holds about 2 MiB of buffers, and each of S3 its parts of 16 MiB; together they stay below 2 GiB. */
+  /**
+   * The limit of all transfers. Each holds about 2 MiB of buffers, and each of S3 its parts of 16 MiB; together they stay
+   * below 2 GiB.
+   */
   total: 64,
   /** A disk that is busy with a flush may stall for many seconds. */
   idleMs: 120_000,
-  /** More than the disks of most nodes hold for one workspace; it keeps one archive from filling a store without other limits. */
+  /**
+   * The limit of an archive's size: more than the disks of most nodes hold for one workspace. It keeps one archive from
+   * filling a store without other limits.
+   */
   maxArchiveBytes: 1024 ** 4,
 };
 

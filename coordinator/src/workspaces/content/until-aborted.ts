@@ -2,23 +2,25 @@ import { assertNotAborted } from "./content-errors.ts";
 
 /** Passes chunks through, and throws as soon as the signal aborts, even while the source is silent. */
 export async function* untilAborted<T>(source: AsyncIterable<T>, signal: AbortSignal): AsyncGenerator<T> {
-  const aborted = Promise.withResolvers<never>();
-  // It may stay without a reader.
-  aborted.promise.catch(() => {});
+  let fail = (_error: unknown): void => {};
   const onAbort = (): void => {
     try {
       assertNotAborted(signal);
     } catch (error) {
-      aborted.reject(error);
+      fail(error);
     }
   };
   signal.addEventListener("abort", onAbort, { once: true });
   const iterator = source[Symbol.asyncIterator]();
   let ended = false;
   try {
-    onAbort();
     while (true) {
-      const next = await Promise.race([iterator.next(), aborted.promise]);
+      assertNotAborted(signal);
+      // A promise for each item: one that lives as long as the stream would hold every item that ever raced with it.
+      const next = await new Promise<IteratorResult<T>>((resolve, reject) => {
+        fail = reject;
+        iterator.next().then(resolve, reject);
+      });
       if (next.done) {
         ended = true;
         return;

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { HostPatterns } from "./host-patterns.ts";
 
-const templates = {
+const TEMPLATES = {
   urlTemplate: "https://{{.Prefix}}.ws.{{.Host}}",
   portUrlTemplate: "https://{{.WorkspacePort}}-{{.Prefix}}.ws.{{.Host}}",
   host: "example.org",
@@ -10,7 +10,7 @@ const templates = {
 };
 
 test("finds workspaces and ports by the default templates", () => {
-  const patterns = new HostPatterns(templates);
+  const patterns = new HostPatterns(TEMPLATES);
   assert.deepEqual(patterns.targetsOf("Gray-Wolf.ws.example.org:8443"), [
     { by: "prefix", name: "gray-wolf", port: undefined },
   ]);
@@ -33,7 +33,7 @@ test("finds workspaces and ports by the default templates", () => {
 
 test("finds workspaces by their id where the templates use it", () => {
   const patterns = new HostPatterns({
-    ...templates,
+    ...TEMPLATES,
     urlTemplate: "http://ws-{{ .ID }}.{{.Host}}:{{.IngressPort}}/",
     portUrlTemplate: "http://ws-{{.ID}}-p{{.WorkspacePort}}.{{.Host}}:{{.IngressPort}}/",
   });
@@ -47,5 +47,5 @@ test("finds workspaces by their id where the templates use it", () => {
 
 test("refuses templates whose host doesn't name the workspace", () => {
   for (const urlTemplate of ["https://{{.Host}}/{{.Prefix}}", "https://{{.Host}}", "{{.Prefix}}"])
-    assert.throws(() => new HostPatterns({ ...templates, urlTemplate }), { code: "FAILED_PRECONDITION" });
+    assert.throws(() => new HostPatterns({ ...TEMPLATES, urlTemplate }), { code: "FAILED_PRECONDITION" });
 });

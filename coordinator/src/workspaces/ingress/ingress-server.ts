@@ -10,6 +10,8 @@ import type { IngressSettings } from "./ingress-settings.ts";
 
 export interface IngressServer {
   readonly address: { readonly host: string; readonly port: number };
+  /** Cuts the open requests and WebSockets of a workspace that changed, if their visitors may no longer reach it. */
+  recheck(instanceId: string): void;
   close(): Promise<void>;
 }
 
@@ -71,6 +73,7 @@ export async function startIngressServer(options: IngressServerOptions): Promise
   const cancel = material === undefined ? () => {} : reloadRegularly(server, options);
   return {
     address,
+    recheck: (instanceId) => ingress.recheck(instanceId),
     close: async () => {
       cancel();
       ingress.close();

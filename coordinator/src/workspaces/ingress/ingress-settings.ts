@@ -14,6 +14,13 @@ export const INGRESS_SCHEMA = z.strictObject({
       "Certificate chain (PEM) for the workspaces' hosts. Default: plain HTTP, for behind a proxy that ends TLS.",
     ),
   keyFile: z.string().startsWith("/").optional().describe("Private key (PEM) of the certificate."),
+  gatewayAddresses: z
+    .array(z.union([z.ipv4(), z.ipv6()]))
+    .max(16)
+    .default([])
+    .describe(
+      "IP addresses at which gateways reach the ingress. They make the service `workspace-ingress`, to which routes can lead.",
+    ),
   workspacePort: z
     .number()
     .int()

@@ -12,23 +12,27 @@ import type { Duplex } from "node:stream";
 import { type TestContext, test } from "node:test";
 import { VirtualClock } from "@forage/common/virtual-clock";
 import { makeLoginCode } from "@forage/identity/workspace-login";
+import { Registry } from "prom-client";
 import { tunnelToPort } from "../../../test/support/tunnels.ts";
 import { CoordinatorError } from "../../errors.ts";
+import { createMemoryStore } from "../../store/index.ts";
+import { AccessStats } from "../access/access-stats.ts";
 import { ActivityMeter } from "../access/activity-meter.ts";
 import { TunnelStream } from "../access/tunnel-stream.ts";
+import { UsedCodes } from "../access/used-codes.ts";
 import type { ReachableWorkspace } from "../access/workspace-directory.ts";
 import { Ingress } from "./ingress.ts";
 import { startIngressServer } from "./ingress-server.ts";
 import { INGRESS_SCHEMA } from "./ingress-settings.ts";
 
-const limit = { timeout: 20_000 };
+const LIMIT = { timeout: 20_000 };
 const TOKEN = "abcdefghijklmnopqrstuvwxyz012345";
 const COOKIE = `_example_org_ws_i1_owner_=${TOKEN}`;
 const HOST = "w1.ws.example.org";
 
 test(
   "serves a workspace to its owner by header and by cookie, without passing the token on",
-  limit,
+  LIMIT,
   async (t) => {
     const { visit, seen } = await setUp(t);
     const byHeader = await visit({ headers: { "X-Gitpod-Owner-Token": TOKEN, "X-Other": "1" } });
@@ -49,7 +53,7 @@ test(
 
 test(
   "answers 401 without a token, 403 for another, 400 for an undecodable one, 404 for an unknown workspace",
-  limit,
+  LIMIT,
   async (t) => {
     const { visit, seen } = await setUp(t);
     const status = async (headers: Record<string, string>, host = HOST) =>
@@ -68,7 +72,7 @@ test(
 
 test(
   "serves public ports and admitted workspaces to everyone, and other ports with the token",
-  limit,
+  LIMIT,
   async (t) => {
     const { visit, workspace, change } = await setUp(t);
     const port = (number: number, headers = {}) => visit({ headers, host: `${number}-${HOST}` });
@@ -82,7 +86,7 @@ test(
   },
 );
 
-test("turns a login link into a cookie, once", limit, async (t) => {
+test("turns a login link into a cookie, once", LIMIT, async (t) => {
   const { visit, clock } = await setUp(t);
   const code = makeLoginCode({ ownerToken: TOKEN, host: HOST, nowMs: clock.nowMs() });
   const open = (text: string, host = HOST) => visit({ path: `/.forage/login?code=${text}`, host });
@@ -99,7 +103,7 @@ test("turns a login link into a cookie, once", limit, async (t) => {
   assert.equal((await open(old)).status, 403);
 });
 
-test("refuses a cookie that a page of another workspace uses", limit, async (t) => {
+test("refuses a cookie that a page of another workspace uses", LIMIT, async (t) => {
   const { visit } = await setUp(t);
   const from = async (origin: string) =>
     (await visit({ headers: { Cookie: COOKIE, Origin: origin } })).status;
@@ -108,7 +112,7 @@ test("refuses a cookie that a page of another workspace uses", limit, async (t) 
   assert.equal(await from("https://example.com"), 200);
 });
 
-test("streams a body of any size in both directions", limit, async (t) => {
+test("streams a body of any size in both directions", LIMIT, async (t) => {
   const { visit } = await setUp(t);
   const body = Buffer.alloc(8 * 1024 * 1024, "0123456789abcdef");
   const headers = { "x-gitpod-owner-token": TOKEN };
@@ -117,7 +121,7 @@ test("streams a body of any size in both directions", limit, async (t) => {
   assert.equal(digestOf(answer.body), digestOf(body));
 });
 
-test("joins a WebSocket after the workspace has accepted it, and counts it as activity", limit, async (t) => {
+test("joins a WebSocket after the workspace has accepted it, and counts it as activity", LIMIT, async (t) => {
   const { upgrade, activity, clock, reports } = await setUp(t);
   const socket = await upgrade({ "x-gitpod-owner-token": TOKEN });
   assert.match(await socket.until(/\r\n\r\n/), /^HTTP\/1\.1 101 /);
@@ -132,7 +136,7 @@ test("joins a WebSocket after the workspace has accepted it, and counts it as ac
 
 test(
   "refuses a WebSocket without a token, and passes on one that the workspace refuses",
-  limit,
+  LIMIT,
   async (t) => {
     const { upgrade } = await setUp(t);
     assert.match(await (await upgrade({})).until(/owner token/), /^HTTP\/1\.1 401 /);
@@ -143,7 +147,7 @@ test(
 
 test(
   "answers 502 for a port that nothing listens on, and 503 for a node that is away or a pod without a node",
-  limit,
+  LIMIT,
   async (t) => {
     const { visit, workspace, change, fault } = await setUp(t);
     const headers = { "x-gitpod-owner-token": TOKEN };
@@ -158,7 +162,55 @@ test(
   },
 );
 
-test("refuses more open requests of a workspace than its limit", limit, async (t) => {
+test(
+  "cuts an open WebSocket when its port becomes private or its token no longer counts",
+  LIMIT,
+  async (t) => {
+    const { upgrade, workspace, change } = await setUp(t);
+    const isPublic = { ...workspace, publicPorts: new Set([3_000]) };
+    change(isPublic);
+    const byPublicPort = await upgrade({}, "/ws", `3000-${HOST}`);
+    const byToken = await upgrade({ "x-gitpod-owner-token": TOKEN });
+    for (const { until } of [byPublicPort, byToken]) await until(/\r\n\r\n/);
+    change(workspace);
+    await byPublicPort.closed;
+    byToken.write("ping");
+    await byToken.until(/ping/);
+    change({ ...workspace, ownerToken: TOKEN.toUpperCase() });
+    await byToken.closed;
+  },
+);
+
+test("remembers used login codes over a restart, until they expire", LIMIT, async (t) => {
+  const { visit, clock, openCodes } = await setUp(t);
+  const code = makeLoginCode({ ownerToken: TOKEN, host: HOST, nowMs: clock.nowMs() });
+  assert.equal((await visit({ path: `/.forage/login?code=${code}` })).status, 303);
+  const [, nonce = ""] = code.split(".");
+  const restarted = await openCodes();
+  assert.equal(await restarted.use(nonce, clock.nowMs() + 1_000), false);
+  clock.advance(600_000);
+  await restarted.close();
+  assert.equal(await (await openCodes()).use(nonce, clock.nowMs() + 1_000), true);
+});
+
+test("counts requests, bytes and refusals", LIMIT, async (t) => {
+  const { visit, stats } = await setUp(t);
+  const registry = new Registry();
+  stats.addMetrics([registry]);
+  await visit({ headers: { "x-gitpod-owner-token": TOKEN } });
+  await visit({});
+  await visit({ path: "/.forage/login" });
+  const text = await registry.metrics();
+  for (const line of [
+    'access_open{door="ingress"} 0',
+    'access_total{door="ingress"} 1',
+    'access_refused_total{door="ingress",reason="not-authorized"} 1',
+    'access_refused_total{door="ingress",reason="login-link"} 1',
+  ])
+    assert.ok(text.includes(`forage_workspace_${line}\n`), `${line} in\n${text}`);
+});
+
+test("refuses more open requests of a workspace than its limit", LIMIT, async (t) => {
   const { visit, upgrade, activity } = await setUp(t, 1);
   const headers = { "x-gitpod-owner-token": TOKEN };
   const socket = await upgrade(headers);
@@ -192,6 +244,10 @@ async function setUp(t: TestContext, connectionsPerWorkspace = 100) {
   let current: ReachableWorkspace = workspace;
   const fault: { error?: Error } = {};
   const clock = new VirtualClock({ startMs: 1_000_000 });
+  const store = createMemoryStore({ clock });
+  const openCodes = () => UsedCodes.open({ store, clock, log: { warn: () => {} } });
+  const stats = new AccessStats();
+  const codes = await openCodes();
   const reports: string[] = [];
   const activity = new ActivityMeter({ markActive: (id) => void reports.push(id) }, clock);
   const byPrefix = (prefix: string) => (prefix === "w1" ? current : prefix === "other" ? other : undefined);
@@ -202,7 +258,8 @@ async function setUp(t: TestContext, connectionsPerWorkspace = 100) {
       host: "example.org",
       ingressPort: 443,
     },
-    directory: { byPrefix, byMetaId: byPrefix, byInstanceId: () => undefined },
+    directory: { byPrefix, byMetaId: byPrefix, byInstanceId: (id) => (id === "i1" ? current : undefined) },
+    ...{ codes, stats },
     dial: (_pod, port) => {
       if (fault.error !== undefined) throw fault.error;
       // A port that nothing listens on is one that is not served here.
@@ -222,6 +279,8 @@ async function setUp(t: TestContext, connectionsPerWorkspace = 100) {
   });
   t.after(async () => {
     await server.close();
+    await codes.close();
+    await store.close();
     activity.close();
   });
   return {
@@ -229,13 +288,16 @@ async function setUp(t: TestContext, connectionsPerWorkspace = 100) {
     workspace,
     change: (changed: ReachableWorkspace) => {
       current = changed;
+      ingress.recheck("i1");
     },
+    ...{ openCodes, stats },
     fault,
     clock,
     reports,
     activity,
     visit: (given: Visit) => visit(server.address.port, given),
-    upgrade: (headers: Record<string, string>, path = "/ws") => upgrade(server.address.port, headers, path),
+    upgrade: (headers: Record<string, string>, path = "/ws", host = HOST) =>
+      upgrade(server.address.port, { ...headers, Host: host }, path),
   };
 }
 
@@ -273,11 +335,12 @@ async function visit(port: number, { host = HOST, path = "/", method = "GET", he
 async function upgrade(port: number, headers: Record<string, string>, path: string) {
   const socket = connect(port, "127.0.0.1");
   socket.on("error", () => {});
+  const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
   let text = "";
   socket.on("data", (chunk: Buffer) => {
     text += chunk.toString();
   });
-  const lines = Object.entries({ ...headers, Host: HOST, Connection: "Upgrade", Upgrade: "websocket" });
+  const lines = Object.entries({ ...headers, Connection: "Upgrade", Upgrade: "websocket" });
   socket.write(
     `GET ${path} HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join("")}\r\n`,
   );
@@ -285,7 +348,7 @@ async function upgrade(port: number, headers: Record<string, string>, path: stri
     while (!pattern.test(text)) await new Promise((resolve) => setImmediate(resolve));
     return text;
   };
-  return { until, write: (data: string) => socket.write(data), destroy: () => socket.destroy() };
+  return { until, closed, write: (data: string) => socket.write(data), destroy: () => socket.destroy() };
 }
 
 /** A workspace's application: greets, echoes bodies, and echoes on upgraded connections. */

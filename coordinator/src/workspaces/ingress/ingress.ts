@@ -2,16 +2,19 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Clock } from "@forage/common/clock";
 import { LOGIN_PATH, verifyLoginCode } from "@forage/identity/workspace-login";
+import type { AccessStats, RefusalReason } from "../access/access-stats.ts";
 import type { ActivityMeter } from "../access/activity-meter.ts";
 import type { DialPod, PodPlace } from "../access/dial-workspace.ts";
+import { FairShares } from "../access/fair-shares.ts";
+import type { UsedCodes } from "../access/used-codes.ts";
 import type { ReachableWorkspace, WorkspaceDirectory } from "../access/workspace-directory.ts";
 import { authorizeVisit } from "./authorize-visit.ts";
 import type { Arrival } from "./forward-headers.ts";
 import { forwardRequest, refuse } from "./forward-request.ts";
 import { forwardUpgrade, refuseUpgrade } from "./forward-upgrade.ts";
 import { HostPatterns, type UrlTemplates } from "./host-patterns.ts";
+import { OpenVisits } from "./open-visits.ts";
 import { ownerCookie, ownerCookieName } from "./owner-cookie.ts";
-import { UsedCodes } from "./used-codes.ts";
 import { WorkspaceAgent } from "./workspace-agent.ts";
 
 export interface IngressOptions {
@@ -19,7 +22,9 @@ export interface IngressOptions {
   readonly directory: WorkspaceDirectory;
   readonly dial: DialPod;
   readonly activity: ActivityMeter;
-  readonly clock: Pick<Clock, "nowMs">;
+  readonly clock: Pick<Clock, "nowMs" | "schedule">;
+  readonly codes: Pick<UsedCodes, "use">;
+  readonly stats: AccessStats;
   /** Port that a workspace's own URL leads to. */
   readonly workspacePort: number;
   readonly connectionsPerWorkspace: number;
@@ -27,24 +32,36 @@ export interface IngressOptions {
 
 /** A browser opens six at a time to one host, and several people may use one application. */
 const CONNECTIONS_PER_PORT = 64;
-/** Below the limit of all sessions, so that logs and commands get through however busy workspaces are. */
-const CONNECTIONS = 600;
+/**
+ * The limit of open requests and WebSockets. It is below the limit of all sessions, so that logs and commands get through
+ * however busy workspaces are.
+ */
+const PLACES = 500;
 
 interface Found {
   readonly workspace: ReachableWorkspace;
   readonly pod: PodPlace;
   readonly port: number;
+  readonly giveBack: () => void;
 }
 
 interface Refusal {
   readonly status: number;
+  readonly reason: RefusalReason;
   readonly message: string;
 }
 
-const NO_WORKSPACE: Refusal = { status: 404, message: "there is no such workspace" };
+const NO_WORKSPACE: Refusal = {
+  ...{ status: 404, reason: "no-workspace" },
+  message: "there is no such workspace",
+};
 const SPENT_LINK: Refusal = {
-  status: 403,
+  ...{ status: 403, reason: "login-link" },
   message: "the login link has expired or was used: make another one",
+};
+const TOO_MANY: Refusal = {
+  ...{ status: 503, reason: "too-many" },
+  message: "the workspace has too many open requests: try again later",
 };
 
 /** Serves the URLs of workspaces and of their ports. It finds the workspace by the host name, and checks the owner token. */
@@ -52,27 +69,32 @@ export class Ingress {
   readonly #options: IngressOptions;
   readonly #patterns: HostPatterns;
   readonly #agent: WorkspaceAgent;
-  readonly #usedCodes: UsedCodes;
+  readonly #shares: FairShares;
+  readonly #visits = new OpenVisits();
 
   constructor(options: IngressOptions) {
     this.#options = options;
     this.#patterns = new HostPatterns(options.templates);
-    const limits = { connectionsPerPort: CONNECTIONS_PER_PORT, connections: CONNECTIONS };
-    this.#agent = new WorkspaceAgent(options.dial, limits);
-    this.#usedCodes = new UsedCodes(options.clock.nowMs);
+    this.#agent = new WorkspaceAgent(options.dial, CONNECTIONS_PER_PORT, options.clock);
+    this.#shares = new FairShares({ places: PLACES, placesPerWorkspace: options.connectionsPerWorkspace });
+  }
+
+  /** Cuts the open requests and WebSockets of a workspace that changed, if their visitors may no longer reach it. */
+  recheck(instanceId: string): void {
+    this.#visits.recheck(instanceId);
   }
 
   async serve(request: IncomingMessage, response: ServerResponse, arrival: Arrival): Promise<void> {
     if (request.url?.split("?", 1)[0] === LOGIN_PATH) {
-      this.#logIn(request, response, arrival);
+      await this.#logIn(request, response, arrival);
       return;
     }
     const found = this.#admit(request);
     if ("status" in found) {
-      refuse(response, found.status, found.message);
+      this.#refuse(response, found);
       return;
     }
-    const done = this.#options.activity.begin(found.workspace.instanceId);
+    const done = this.#begin(request, found, () => response.destroy());
     try {
       await forwardRequest(request, response, this.#agent.target(found.pod, found.port), arrival);
     } finally {
@@ -83,10 +105,11 @@ export class Ingress {
   async upgrade(request: IncomingMessage, client: Duplex, head: Buffer, arrival: Arrival): Promise<void> {
     const found = this.#admit(request);
     if ("status" in found) {
+      this.#options.stats.refused("ingress", found.reason);
       refuseUpgrade(client, found.status, found.message);
       return;
     }
-    const done = this.#options.activity.begin(found.workspace.instanceId);
+    const done = this.#begin(request, found, () => client.destroy());
     try {
       const dial = () => this.#options.dial(found.pod, found.port);
       await forwardUpgrade(request, client, head, arrival, dial);
@@ -100,18 +123,45 @@ export class Ingress {
     this.#agent.destroy();
   }
 
+  /** Counts a visit until it is over, and cuts it when a change of the workspace forbids it. */
+  #begin(request: IncomingMessage, { workspace, port, giveBack }: Found, cut: () => void): () => void {
+    const { instanceId } = workspace;
+    const { activity, stats, directory, templates } = this.#options;
+    const { headers } = request;
+    const isAllowed = (): boolean => {
+      const now = directory.byInstanceId(instanceId);
+      return now !== undefined && authorizeVisit(now, port, headers, templates.host).type === "allowed";
+    };
+    const ends = [
+      ...[activity.begin(instanceId), stats.begin("ingress"), giveBack],
+      this.#visits.add(instanceId, { isAllowed, cut }),
+    ];
+    return () => {
+      for (const end of ends) end();
+    };
+  }
+
+  #refuse(response: ServerResponse, { status, reason, message }: Refusal): void {
+    this.#options.stats.refused("ingress", reason);
+    refuse(response, status, message);
+  }
+
   #admit(request: IncomingMessage): Found | Refusal {
     const target = this.#find(request.headers.host);
     if (target === undefined) return NO_WORKSPACE;
     const { workspace, port } = target;
     const visit = authorizeVisit(workspace, port, request.headers, this.#options.templates.host);
-    if (visit.type === "refused") return visit;
+    if (visit.type === "refused")
+      return { status: visit.status, reason: "not-authorized", message: visit.message };
     if (visit.by === "cookie" && this.#isFromAnotherWorkspace(request, workspace))
-      return { status: 403, message: "a page of another workspace can't use this workspace's cookie" };
-    if (workspace.pod === undefined) return { status: 503, message: "the workspace has no node yet" };
-    if (this.#options.activity.openOf(workspace.instanceId) >= this.#options.connectionsPerWorkspace)
-      return { status: 503, message: "the workspace has too many open requests: try again later" };
-    return { workspace, pod: workspace.pod, port };
+      return {
+        ...{ status: 403, reason: "not-authorized" },
+        message: "a page of another workspace can't use this workspace's cookie",
+      };
+    if (workspace.pod === undefined)
+      return { status: 503, reason: "no-node", message: "the workspace has no node yet" };
+    const giveBack = this.#shares.take(workspace.instanceId);
+    return giveBack === undefined ? TOO_MANY : { workspace, pod: workspace.pod, port, giveBack };
   }
 
   #find(
@@ -133,13 +183,11 @@ export class Ingress {
   }
 
   /** Turns a one-time code into a cookie. */
-  #logIn(request: IncomingMessage, response: ServerResponse, arrival: Arrival): void {
+  async #logIn(request: IncomingMessage, response: ServerResponse, arrival: Arrival): Promise<void> {
     const target = this.#find(request.headers.host);
-    const refusal = target === undefined ? NO_WORKSPACE : this.#loginRefusal(request, target.workspace);
-    if (target === undefined || refusal !== undefined) {
-      refuse(response, refusal?.status ?? 404, refusal?.message ?? "");
-      return;
-    }
+    if (target === undefined) return this.#refuse(response, NO_WORKSPACE);
+    const refusal = await this.#loginRefusal(request, target.workspace);
+    if (refusal !== undefined) return this.#refuse(response, refusal);
     const { instanceId, ownerToken } = target.workspace;
     const isSecure = arrival.proto === "https" || request.headers["x-forwarded-proto"] === "https";
     const name = ownerCookieName(this.#options.templates.host, instanceId);
@@ -152,20 +200,24 @@ export class Ingress {
     response.end();
   }
 
-  #loginRefusal(request: IncomingMessage, { ownerToken }: ReachableWorkspace): Refusal | undefined {
-    if (request.method !== "GET") return { status: 405, message: "a login link is opened with GET" };
+  async #loginRefusal(
+    request: IncomingMessage,
+    { ownerToken }: ReachableWorkspace,
+  ): Promise<Refusal | undefined> {
+    const reason = "login-link";
+    if (request.method !== "GET") return { status: 405, reason, message: "a login link is opened with GET" };
     const host = (request.headers.host ?? "").replace(/:\d+$/, "");
     const code = new URLSearchParams(request.url?.split("?")[1]).get("code") ?? "";
     const result = verifyLoginCode(code, { ownerToken, host, nowMs: this.#options.clock.nowMs() });
     switch (result.type) {
       case "malformed":
-        return { status: 400, message: "the login link is incomplete" };
+        return { status: 400, reason, message: "the login link is incomplete" };
       case "mismatch":
-        return { status: 403, message: "the login link is not for this workspace" };
+        return { status: 403, reason, message: "the login link is not for this workspace" };
       case "expired":
         return SPENT_LINK;
       case "accepted":
-        return this.#usedCodes.use(result.nonce, result.expiresMs) ? undefined : SPENT_LINK;
+        return (await this.#options.codes.use(result.nonce, result.expiresMs)) ? undefined : SPENT_LINK;
       default:
         return result satisfies never;
     }

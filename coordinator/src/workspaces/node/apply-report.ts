@@ -21,10 +21,20 @@ const STAGE_RANK: Readonly<Record<number, number>> = {
   [ContentStage.DISPOSED]: 3,
 };
 
-/** Pure: takes a node's report over into the record; the same object if nothing changes. */
-export function applyReport(record: InstanceRecord, report: WorkspaceReport): InstanceRecord {
+/** The content is near its limit from this share on, and until it takes less than the other. The gap keeps it from going to and fro. */
+const NEAR_LIMIT_PERCENT = { from: 95n, until: 90n };
+
+/**
+ * Returns the record with a node's report applied; the same object if nothing changes. `quotaBytes` is the size limit of the content;
+ * 0: none. Pure.
+ */
+export function applyReport(
+  record: InstanceRecord,
+  report: WorkspaceReport,
+  quotaBytes: bigint,
+): InstanceRecord {
   const staged = withAcknowledgement(withStage(record, report), report);
-  const transfers = withTransfers(staged, report.transfers);
+  const transfers = withTransfers(withDiskUse(staged, report, quotaBytes), report.transfers);
   const repo =
     report.gitStatus === undefined || staged.repo !== undefined
       ? staged.repo
@@ -56,6 +66,21 @@ function withStage(record: InstanceRecord, { stage, message, source }: Workspace
   )
     return record;
   return { ...record, contentStage: stage, contentMessage, contentSource, contentEverReady };
+}
+
+/** Only reaching the limit and leaving it change the record: the amount changes all the time. */
+function withDiskUse(
+  record: InstanceRecord,
+  { usedBytes }: WorkspaceReport,
+  quotaBytes: bigint,
+): InstanceRecord {
+  if (usedBytes === 0n) return record;
+  const isNear = record.contentNearLimitBytes > 0n;
+  const percent = isNear ? NEAR_LIMIT_PERCENT.until : NEAR_LIMIT_PERCENT.from;
+  const contentNearLimitBytes = usedBytes * 100n >= quotaBytes * percent ? quotaBytes : 0n;
+  return contentNearLimitBytes === record.contentNearLimitBytes
+    ? record
+    : { ...record, contentNearLimitBytes };
 }
 
 /** The pod's status and the content's report come by different streams: this one was made after the pod had gone. */

@@ -15,7 +15,10 @@ export interface OrdersOptions {
   readonly log: Logger;
 }
 
-/** As for `status_version`: a restored store starts above all versions that nodes have seen. */
+/**
+ * The bits of a version that hold the store's epoch, as for `status_version`: a restored store starts above all versions that
+ * nodes have seen.
+ */
 const EPOCH_BITS = 40n;
 
 /** Returns the version of the order that a record of this revision makes. */

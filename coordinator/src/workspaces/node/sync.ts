@@ -1,3 +1,4 @@
+import type { InstanceRecord } from "@forage/proto/forage/workspaces/v1/records";
 import type { WorkspaceOrder } from "@forage/proto/forage/workspaces/v1/workspaces";
 import {
   WorkspaceOrder as OrderCodec,
@@ -16,9 +17,11 @@ import type { WorkspaceWriter } from "../writer.ts";
 import { applyReport } from "./apply-report.ts";
 
 export interface SyncOptions {
-  readonly view: WorkspaceView;
-  readonly writer: WorkspaceWriter;
+  readonly view: Pick<WorkspaceView, "instance" | "instancesOnNode" | "subscribe">;
+  readonly writer: Pick<WorkspaceWriter, "update">;
   readonly orders: OrderSource;
+  /** The size limit of an instance's content in bytes; 0: none. */
+  readonly quotaOf: (record: InstanceRecord) => bigint;
   readonly log: Logger;
 }
 
@@ -39,11 +42,14 @@ interface NodeStream {
 export class NodeSync {
   readonly #options: SyncOptions;
   readonly #streams = new Map<string, NodeStream>();
+  /** The disk use that nodes reported last. It changes too often to be stored. */
+  readonly #usedBytes = new Map<string, number>();
   readonly #unsubscribe: () => void;
 
   constructor(options: SyncOptions) {
     this.#options = options;
     this.#unsubscribe = options.view.subscribe((changes) => {
+      for (const { id, after } of changes) if (after === undefined) this.#usedBytes.delete(id);
       const nodes = new Set(
         changes.flatMap(({ before, after }) => [before?.record.node ?? "", after?.record.node ?? ""]),
       );
@@ -51,9 +57,14 @@ export class NodeSync {
     });
   }
 
-  /** Nodes with an open stream. */
+  /** The number of nodes with an open stream. */
   get connected(): number {
     return this.#streams.size;
+  }
+
+  /** Returns the disk use of an instance's content as its node measured it last; 0: not yet. */
+  usedBytesOf(instanceId: string): number {
+    return this.#usedBytes.get(instanceId) ?? 0;
   }
 
   close(): void {
@@ -136,20 +147,26 @@ export class NodeSync {
             );
           known.add(report.instanceId);
           stream.wake.raise();
-        } else await this.#report(stream.node, report);
+        } else await this.#report(stream, report);
       }
     }
     // The agent has ended its half: the stream is over.
     stream.superseded.abort();
   }
 
-  /** A node reports only on workspaces whose content is its own. */
-  async #report(node: string, report: WorkspaceReport): Promise<void> {
-    const { writer, log } = this.#options;
+  /**
+   * Applies a report. A node reports only on workspaces whose content is its own. Reports of a replaced stream are older than the
+   * state that the newer stream began with, and are ignored.
+   */
+  async #report({ node, superseded }: NodeStream, report: WorkspaceReport): Promise<void> {
+    const { writer, log, quotaOf } = this.#options;
     try {
-      await writer.update(report.instanceId, (record) =>
-        record.node === node ? applyReport(record, report) : record,
+      const { id, node: owner } = await writer.update(report.instanceId, (record) =>
+        record.node === node && !superseded.signal.aborted
+          ? applyReport(record, report, quotaOf(record))
+          : record,
       );
+      if (owner === node) this.#usedBytes.set(id, Number(report.usedBytes));
     } catch (error) {
       // The record may have gone meanwhile.
       if (!(error instanceof CoordinatorError) || error.code !== "NOT_FOUND") throw error;

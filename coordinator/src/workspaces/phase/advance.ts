@@ -4,24 +4,25 @@ import type { InstanceRecord } from "@forage/proto/forage/workspaces/v1/records"
 import { ContentStage, TransferState } from "@forage/proto/forage/workspaces/v1/workspaces";
 import { toEpochMs, toTimestamp } from "../../model/timestamp.ts";
 import { bool, conditionsOf, failed, stopped, withConditions } from "./conditions.ts";
-import { finalTransferOf, hasPod, isDisposed, mayDispose, needsSaving } from "./content.ts";
-import { lastBackupText, messageOf } from "./message.ts";
-import type { Observation } from "./observation.ts";
+import { finalTransferOf, hasPod, isDisposed, isKept, mayDispose, needsSaving } from "./content.ts";
+import { lastBackupText, messageOf, olderBackupText, unfinishedContentText } from "./message.ts";
+import { type Observation, presentTime } from "./observation.ts";
 import { observePod } from "./observe-pod.ts";
-import { deadlinesOf, timeoutText } from "./time-out.ts";
+import { deadlinesOf, reconnectedMs, timeoutText } from "./time-out.ts";
 
-/** The order in which an instance passes the phases. It never goes back. */
+/** The order in which an instance passes the phases. It never goes back. A workspace that runs may be interrupted and run again. */
 const RANK: Readonly<Record<number, number>> = {
   [WorkspacePhase.UNKNOWN]: 0,
   [WorkspacePhase.PENDING]: 1,
   [WorkspacePhase.CREATING]: 2,
   [WorkspacePhase.INITIALIZING]: 3,
   [WorkspacePhase.RUNNING]: 4,
+  [WorkspacePhase.INTERRUPTED]: 4,
   [WorkspacePhase.STOPPING]: 5,
   [WorkspacePhase.STOPPED]: 6,
 };
 
-/** Pure: the record after an observation; the same object if nothing changes. A stopped instance never changes. */
+/** Returns the record after an observation; the same object if nothing changes. A stopped instance never changes. Pure. */
 export function advance(record: InstanceRecord, observation: Observation): InstanceRecord {
   if (record.phase === WorkspacePhase.STOPPED) return withoutNode(record, observation);
   const seen = observePod(record, observation);
@@ -40,18 +41,17 @@ export function advance(record: InstanceRecord, observation: Observation): Insta
 
 /** Milliseconds since the epoch at which time alone changes the record; undefined: never. */
 export function nextChangeMs(record: InstanceRecord, observation: Observation): number | undefined {
-  const { settings } = observation;
   const times = deadlinesOf(record, observation).map(({ atMs }) => atMs);
-  const stoppingMs = toEpochMs(record.stoppingSince);
-  if (
-    record.phase === WorkspacePhase.STOPPING &&
-    stoppingMs !== undefined &&
-    conditionsOf(record).failed === ""
-  )
-    times.push(stoppingMs + limitOfStopping(record, observation));
+  const limitMs = stoppingLimitMs(record, observation);
+  if (record.phase === WorkspacePhase.STOPPING && limitMs !== undefined && conditionsOf(record).failed === "")
+    times.push(limitMs);
+  if (record.phase === WorkspacePhase.RUNNING && observation.node?.ready === false)
+    times.push(reconnectedMs(observation));
   const stoppedMs = toEpochMs(record.stoppedAt);
-  if (record.phase === WorkspacePhase.STOPPED && stoppedMs !== undefined)
-    times.push(stoppedMs + settings.stoppedRetentionSeconds * 1000);
+  // A record stays until its content is gone, however long that takes.
+  const isLeft = record.phase === WorkspacePhase.STOPPED && isDisposed(record) && !isKept(record);
+  if (isLeft && stoppedMs !== undefined)
+    times.push(presentTime(stoppedMs, observation) + observation.settings.stoppedRetentionSeconds * 1000);
   return times.length === 0 ? undefined : Math.min(...times);
 }
 
@@ -67,7 +67,7 @@ function withoutNode(record: InstanceRecord, { node, nowMs }: Observation): Inst
 function withContentFailure(record: InstanceRecord, { nowMs }: Observation): InstanceRecord {
   if (record.contentStage === ContentStage.FAILED && !record.contentEverReady && record.stop === undefined)
     return stopped(
-      failed(record, `content initialization failed: ${record.contentMessage}`),
+      failed(record, `content initialization failed: ${record.contentMessage}${olderBackupText(record)}`),
       "failure",
       nowMs,
     );
@@ -85,22 +85,26 @@ function withTimeout(record: InstanceRecord, observation: Observation): Instance
   const { nowMs } = observation;
   const over = deadlinesOf(record, observation).find(({ atMs }) => atMs <= nowMs);
   if (over === undefined) return record;
-  return stopped(withConditions(record, { timeout: timeoutText(over, nowMs) }), "time-out", nowMs);
+  const timeout = `${timeoutText(over, nowMs)}${unfinishedContentText(record)}`;
+  return stopped(withConditions(record, { timeout }), "time-out", nowMs);
 }
 
-function limitOfStopping(record: InstanceRecord, { settings }: Observation): number {
-  const { stoppingSeconds, contentFinalizationSeconds } = settings.timeouts;
-  return (hasPod(record) ? stoppingSeconds : contentFinalizationSeconds) * 1000;
+/** Returns when the present part of the stop takes too long; undefined: nothing that is limited is left to do. */
+function stoppingLimitMs(record: InstanceRecord, observation: Observation): number | undefined {
+  const stoppingMs = toEpochMs(record.stoppingSince);
+  const { stoppingSeconds, contentFinalizationSeconds } = observation.settings.timeouts;
+  if (stoppingMs === undefined) return undefined;
+  const sinceMs = presentTime(stoppingMs, observation);
+  if (hasPod(record)) return sinceMs + stoppingSeconds * 1000;
+  return needsSaving(record) ? sinceMs + contentFinalizationSeconds * 1000 : undefined;
 }
 
 /** A stop that takes too long is reported as a failure and goes on: time alone never drops content. */
 function withStoppingLimits(record: InstanceRecord, observation: Observation): InstanceRecord {
-  const sinceMs = toEpochMs(record.stoppingSince);
-  if (sinceMs === undefined || observation.nowMs < sinceMs + limitOfStopping(record, observation))
-    return record;
+  const limitMs = stoppingLimitMs(record, observation);
+  if (limitMs === undefined || observation.nowMs < limitMs) return record;
   if (hasPod(record))
     return failed(record, `the pod did not stop in time on node ${record.node}; the stop goes on`);
-  if (!needsSaving(record)) return record;
   const why = finalTransferOf(record)?.message ?? "";
   return failed(
     record,
@@ -110,24 +114,28 @@ function withStoppingLimits(record: InstanceRecord, observation: Observation): I
 
 function withPhase(record: InstanceRecord, observation: Observation): InstanceRecord {
   const phase = phaseOf(record, observation);
-  if ((RANK[phase] ?? 0) <= (RANK[record.phase] ?? 0)) return record;
+  if (phase === record.phase || (RANK[phase] ?? 0) < (RANK[record.phase] ?? 0)) return record;
   const at = toTimestamp(observation.nowMs);
+  const moved = { ...record, phase, interruptedSince: undefined };
   switch (phase) {
     case WorkspacePhase.RUNNING:
-      return { ...record, phase, runningSince: at };
+      return { ...moved, runningSince: record.runningSince ?? at };
+    case WorkspacePhase.INTERRUPTED:
+      return { ...moved, interruptedSince: at };
     case WorkspacePhase.STOPPING:
-      return { ...record, phase, stoppingSince: at };
+      return { ...moved, stoppingSince: at };
     case WorkspacePhase.STOPPED:
-      return { ...record, phase, stoppedAt: at, stoppingSince: record.stoppingSince ?? at };
+      return { ...moved, stoppedAt: at, stoppingSince: record.stoppingSince ?? at };
     default:
-      return { ...record, phase };
+      return moved;
   }
 }
 
 function phaseOf(record: InstanceRecord, observation: Observation): WorkspacePhase {
   if (record.stop !== undefined)
     return hasEnded(record, observation) ? WorkspacePhase.STOPPED : WorkspacePhase.STOPPING;
-  if (record.runningSince !== undefined) return WorkspacePhase.RUNNING;
+  if (record.runningSince !== undefined)
+    return isInterrupted(observation) ? WorkspacePhase.INTERRUPTED : WorkspacePhase.RUNNING;
   if (record.node === "") return WorkspacePhase.PENDING;
   switch (record.contentStage) {
     case ContentStage.READY:
@@ -140,8 +148,17 @@ function phaseOf(record: InstanceRecord, observation: Observation): WorkspacePha
 }
 
 /**
- * No container runs, the content is safe or was never worth saving, and the node has deleted it. A node that is away may delete
- * it later.
+ * Reports whether the node is away, and with it the connection to the workspace. A node that has not connected since the
+ * coordinator started has three heartbeats to do so: it is not away because the coordinator was.
+ */
+function isInterrupted(observation: Observation): boolean {
+  const { node, nowMs } = observation;
+  return node?.ready === false && (node.seen || nowMs >= reconnectedMs(observation));
+}
+
+/**
+ * Reports whether the instance has ended: no container runs, the content is safe or was never worth saving, and the node has
+ * deleted it. A node that is away may delete it later.
  */
 function hasEnded(record: InstanceRecord, { node }: Observation): boolean {
   if (hasPod(record) || needsSaving(record)) return false;

@@ -30,7 +30,13 @@ export function hasPod({ podCreated, podGone }: InstanceRecord): boolean {
 /** Reports whether the end of the instance has to save the content first. Snapshots whose URL a client has count, too. */
 export function needsSaving(record: InstanceRecord): boolean {
   if (!record.contentEverReady || record.contentKept || record.nodeLost || record.contentLost) return false;
-  return (finalKindOf(record.type) !== undefined && !record.contentSafe) || record.transfers.some(isOpen);
+  const isOrdered = (it: TransferRecord): boolean => isOpen(it) && it.kind !== TransferKind.EXPORT;
+  return (finalKindOf(record.type) !== undefined && !record.contentSafe) || record.transfers.some(isOrdered);
+}
+
+/** Reports whether unsaved content stays on a node of the cluster until somebody decides about it. */
+export function isKept({ contentKept, contentDiscarded, nodeLost }: InstanceRecord): boolean {
+  return contentKept && !contentDiscarded && !nodeLost;
 }
 
 /**
@@ -38,19 +44,15 @@ export function needsSaving(record: InstanceRecord): boolean {
  * latter is known once the node has reported after the end of the pod.
  */
 export function mayDispose(record: InstanceRecord): boolean {
-  const { stop, contentKept, nodeLost, contentEverReady, contentStage, podCreated, podGoneAcknowledged } =
-    record;
-  if (stop === undefined || hasPod(record) || needsSaving(record) || contentKept || nodeLost) return false;
+  const { stop, nodeLost, contentEverReady, contentStage, podCreated, podGoneAcknowledged } = record;
+  if (stop === undefined || hasPod(record) || needsSaving(record) || isKept(record) || nodeLost) return false;
   return contentEverReady || contentStage === ContentStage.FAILED || !podCreated || podGoneAcknowledged;
 }
 
 /** Reports whether nothing of the content is left on a node of the cluster, or it is meant to stay there. */
 export function isDisposed(record: InstanceRecord): boolean {
   return (
-    record.node === "" ||
-    record.nodeLost ||
-    record.contentKept ||
-    record.contentStage === ContentStage.DISPOSED
+    record.node === "" || record.nodeLost || isKept(record) || record.contentStage === ContentStage.DISPOSED
   );
 }
 

@@ -3,7 +3,7 @@ import { WorkspaceType } from "@forage/proto/core";
 import { randomOf } from "../../../test/support/random.ts";
 import { SimulatedLife } from "../../../test/support/workspaces/simulated-life.ts";
 
-/** Some seconds of CPU; `FORAGE_WORKSPACE_SEEDS` runs more. */
+/** The number of seeds, which takes some seconds of CPU; `FORAGE_WORKSPACE_SEEDS` sets another. */
 const SEEDS = Number(process.env.FORAGE_WORKSPACE_SEEDS ?? 300);
 const STEPS = 150;
 const TYPES = [

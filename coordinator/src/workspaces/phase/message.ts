@@ -2,13 +2,15 @@ import { WorkspacePhase } from "@forage/proto/core";
 import type { InstanceRecord } from "@forage/proto/forage/workspaces/v1/records";
 import { ContentStage, TransferKind, TransferState } from "@forage/proto/forage/workspaces/v1/workspaces";
 import { toEpochMs } from "../../model/timestamp.ts";
+import { GENERATION_ANNOTATION } from "../start/restore.ts";
 import { finalTransferOf, hasPod, needsSaving } from "./content.ts";
 import type { Observation } from "./observation.ts";
 
 /** Messages are stored with each status. */
 const MAX_MESSAGE_LENGTH = 1_000;
+const GIBIBYTE = 1024n ** 3n;
 
-/** Pure: describes what the instance does or waits for. It holds no amounts of elapsed time, so that it changes only with events. */
+/** Describes what the instance does or waits for. Pure. It holds no amounts of elapsed time, so that it changes only with events. */
 export function messageOf(record: InstanceRecord, observation: Observation): string {
   return textOf(record, observation).slice(0, MAX_MESSAGE_LENGTH);
 }
@@ -21,7 +23,8 @@ function textOf(record: InstanceRecord, observation: Observation): string {
     case WorkspacePhase.STOPPING:
       return stoppingText(record, observation);
     case WorkspacePhase.RUNNING:
-      return nodeText(record, observation) ?? record.restoredFrom;
+    case WorkspacePhase.INTERRUPTED:
+      return nodeText(record, observation) ?? limitText(record) ?? record.restoredFrom;
     case WorkspacePhase.PENDING:
       return observation.unschedulable === ""
         ? "waits for a node"
@@ -34,7 +37,9 @@ function textOf(record: InstanceRecord, observation: Observation): string {
 function stoppedText(record: InstanceRecord): string {
   if (record.nodeLost && record.contentEverReady && !record.contentSafe)
     return `the content was lost with node ${record.node}; ${lastBackupText(record)}`;
-  if (record.contentKept) return `the content was not saved and stays on node ${record.node}`;
+  if (record.contentDiscarded) return "the content was discarded on request";
+  if (record.contentKept)
+    return `the content was not saved and stays on node ${record.node}: see \`forage workspace content ls\``;
   return "";
 }
 
@@ -47,6 +52,13 @@ function stoppingText(record: InstanceRecord, observation: Observation): string 
   if (final?.state === TransferState.RETRYING)
     return `saves the content; the last try failed: ${final.message}`;
   return "saves the content";
+}
+
+/** Warns before programs in the workspace fail, or before the disk of a node that can't enforce limits is full. */
+function limitText({ contentNearLimitBytes }: InstanceRecord): string | undefined {
+  if (contentNearLimitBytes === 0n) return undefined;
+  const gibibytes = Number((contentNearLimitBytes * 100n) / GIBIBYTE) / 100;
+  return `the content takes nearly all of its limit of ${gibibytes} GiB, or more: delete files, or start it with a larger class`;
 }
 
 function startText(
@@ -79,4 +91,17 @@ export function lastBackupText({ transfers, restore }: InstanceRecord): string {
   return atMs === undefined
     ? "there is no backup of it"
     : `the last backup is of ${new Date(atMs).toISOString()}`;
+}
+
+/** Says how to start with an older backup, for a start whose own backup can't be restored. */
+export function olderBackupText({ restore }: InstanceRecord): string {
+  return restore === undefined
+    ? ""
+    : `; to restore an older backup, start it with the annotation ${GENERATION_ANNOTATION}`;
+}
+
+/** Says what the content waited for when its start timed out, such as a server that was away. Empty if it was complete. */
+export function unfinishedContentText({ contentStage, contentMessage }: InstanceRecord): string {
+  const isUnfinished = contentStage === ContentStage.INITIALIZING && contentMessage !== "";
+  return isUnfinished ? `; the content is not complete: ${contentMessage}` : "";
 }

@@ -2,10 +2,11 @@ import { type ContainerTerminated, PodPhase } from "@forage/proto/forage/agent/v
 import type { InstanceRecord } from "@forage/proto/forage/workspaces/v1/records";
 import type { PodEntry } from "../../state/entries.ts";
 import { failed, stopped, withConditions } from "./conditions.ts";
+import { needsSaving } from "./content.ts";
 import type { Observation } from "./observation.ts";
 import { isHeadless } from "./status.ts";
 
-/** Pure: takes over what the pod's record and status say. */
+/** Returns the record with the facts of the pod's record and status. Pure. */
 export function observePod(record: InstanceRecord, observation: Observation): InstanceRecord {
   const { pod, nowMs } = observation;
   if (!record.podCreated) return record;
@@ -21,9 +22,11 @@ function podGone(record: InstanceRecord, { nowMs, node }: Observation): Instance
   if (record.podGone) return record;
   const gone = { ...record, podGone: true };
   if (gone.stop !== undefined) return gone;
+  // The first reason stays, so it says at once what becomes of the content.
+  const unsaved = needsSaving(gone) ? " before the content was saved" : "";
   const why =
     record.node !== "" && node?.revoked !== false
-      ? `node ${record.node} was removed from the cluster`
+      ? `node ${record.node} was removed from the cluster${unsaved}`
       : "its pod was removed";
   return stopped(failed(gone, why), "failure", nowMs);
 }
@@ -51,7 +54,7 @@ function withTaskFailure(record: InstanceRecord, pod: PodEntry): InstanceRecord 
   return withConditions(record, { headlessTaskFailed: describeEnd(exitCode, reason, message, pod) });
 }
 
-/** In characters: enough for the last lines of a task. */
+/** The limit of a message in characters: enough for the last lines of a task. */
 const MAX_END_LENGTH = 1_000;
 
 function describeEnd(exitCode: number, reason: string, message: string, { status }: PodEntry): string {

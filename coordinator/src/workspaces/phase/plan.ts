@@ -1,11 +1,19 @@
 import { StopWorkspacePolicy, WorkspacePhase } from "@forage/proto/core";
 import { type InstanceRecord, TransferRecord } from "@forage/proto/forage/workspaces/v1/records";
-import { TransferState } from "@forage/proto/forage/workspaces/v1/workspaces";
+import { TransferKind, TransferState } from "@forage/proto/forage/workspaces/v1/workspaces";
 import { toEpochMs, toTimestamp } from "../../model/timestamp.ts";
 import type { PodEntry } from "../../state/entries.ts";
 import { advance } from "./advance.ts";
-import { FINAL_TRANSFER, finalKindOf, finalTransferOf, hasPod, isDisposed, needsSaving } from "./content.ts";
-import type { Observation } from "./observation.ts";
+import {
+  FINAL_TRANSFER,
+  finalKindOf,
+  finalTransferOf,
+  hasPod,
+  isDisposed,
+  isKept,
+  needsSaving,
+} from "./content.ts";
+import { type Observation, presentTime } from "./observation.ts";
 
 /** One change. Those of a plan are made in one transaction, except `confirm-transfer`, which asks the content store first. */
 export type WorkspaceStep =
@@ -26,14 +34,21 @@ export interface WorkspacePlan {
 export const NORMAL_GRACE_SECONDS = 30;
 const IMMEDIATE_GRACE_SECONDS = 1;
 
-/** Pure: what to store and do for one instance. */
+/** Returns what to store and do for one instance. Pure. */
 export function planWorkspace(
   before: InstanceRecord,
   observation: Observation,
   nameOf: (record: InstanceRecord, id: string) => string,
 ): WorkspacePlan {
-  const record = withFinalTransfer(advance(before, observation), observation, nameOf);
+  const record = withFinalTransfer(keptAgain(advance(before, observation)), observation, nameOf);
   return { record, steps: stepsOf(before, record, observation) };
+}
+
+/** A retry after the stop can fail for good as well. The status of a stopped instance stays as it is. */
+function keptAgain(record: InstanceRecord): InstanceRecord {
+  const isFailed = finalTransferOf(record)?.state === TransferState.FAILED;
+  const isUnsaved = record.phase === WorkspacePhase.STOPPED && !record.contentKept && !record.contentSafe;
+  return isUnsaved && isFailed ? { ...record, contentKept: true } : record;
 }
 
 function withFinalTransfer(
@@ -76,7 +91,8 @@ export function withTransfer(
 function stepsOf(before: InstanceRecord, record: InstanceRecord, observation: Observation): WorkspaceStep[] {
   const steps: WorkspaceStep[] = [...podSteps(record, observation)];
   const done = record.transfers.find(
-    ({ state, finishedAt }) => state === TransferState.DONE && finishedAt === undefined,
+    ({ state, finishedAt, kind }) =>
+      state === TransferState.DONE && finishedAt === undefined && kind !== TransferKind.EXPORT,
   );
   if (done !== undefined) steps.push({ type: "confirm-transfer", transfer: done });
   if (record.phase !== WorkspacePhase.STOPPED) return steps;
@@ -95,7 +111,10 @@ function podSteps(record: InstanceRecord, { pod }: Observation): WorkspaceStep[]
 }
 
 /** A record stays until its node has deleted the content, which keeps the order to do so. */
-function isOver(record: InstanceRecord, { nowMs, settings }: Observation): boolean {
-  const stoppedMs = toEpochMs(record.stoppedAt) ?? nowMs;
-  return isDisposed(record) && nowMs >= stoppedMs + settings.stoppedRetentionSeconds * 1000;
+function isOver(record: InstanceRecord, observation: Observation): boolean {
+  const { nowMs, settings } = observation;
+  const stoppedMs = presentTime(toEpochMs(record.stoppedAt) ?? nowMs, observation);
+  return (
+    isDisposed(record) && !isKept(record) && nowMs >= stoppedMs + settings.stoppedRetentionSeconds * 1000
+  );
 }

@@ -2,7 +2,7 @@ import { WorkspacePhase } from "@forage/proto/core";
 import type { InstanceRecord } from "@forage/proto/forage/workspaces/v1/records";
 import { toEpochMs } from "../../model/timestamp.ts";
 import { formatHoursMinutes, parseGoDuration } from "../go-duration.ts";
-import type { Observation } from "./observation.ts";
+import { type Observation, presentTime } from "./observation.ts";
 import { isHeadless } from "./status.ts";
 
 /** The end of a time that an instance may take for something. */
@@ -14,14 +14,17 @@ export interface Deadline {
   readonly limitMs: number;
 }
 
-/** Heartbeats in which users' editors may reconnect after a start of the coordinator before they count as idle. */
+/** Heartbeats in which users' editors may reconnect after a start of the coordinator before they count as idle, and nodes before they count as away. */
 const RECONNECT_HEARTBEATS = 3;
 
-/** Pure: the deadlines that apply to the instance, in the order in which they are checked. None once a stop is ordered. */
+/** Returns the deadlines that apply to the instance, in the order in which they are checked. None once a stop is ordered. Pure. */
 export function deadlinesOf(record: InstanceRecord, observation: Observation): readonly Deadline[] {
   if (record.stop !== undefined) return [];
   const { timeouts } = observation.settings;
-  const createdMs = toEpochMs(record.createdAt) ?? observation.nowMs;
+  const { upSinceMs } = observation;
+  const createdMs = presentTime(toEpochMs(record.createdAt) ?? observation.nowMs, observation);
+  // These need the coordinator, so time without it does not count.
+  const begunMs = Math.max(createdMs, upSinceMs);
   const since = (activity: string, sinceMs: number, limitMs: number): Deadline => ({
     ...{ activity, sinceMs, limitMs },
     atMs: sinceMs + limitMs,
@@ -31,44 +34,64 @@ export function deadlinesOf(record: InstanceRecord, observation: Observation): r
   switch (record.phase) {
     case WorkspacePhase.UNKNOWN:
     case WorkspacePhase.PENDING:
-      return [lifetime, since("initialization", createdMs, timeouts.initializationSeconds * 1000)];
+      return [lifetime, since("initialization", begunMs, timeouts.initializationSeconds * 1000)];
     case WorkspacePhase.CREATING:
     case WorkspacePhase.INITIALIZING:
-      return [lifetime, since("startup", createdMs, startupMs)];
+      return [lifetime, since("startup", begunMs, startupMs)];
     default:
       break;
   }
   const customMs = customTimeoutMs(record);
+  const interruptedMs = toEpochMs(record.interruptedSince);
+  const always =
+    interruptedMs === undefined
+      ? [lifetime]
+      : [
+          lifetime,
+          // The time for which the coordinator was away is not the node's.
+          since(
+            "interruption",
+            Math.max(presentTime(interruptedMs, observation), upSinceMs),
+            timeouts.interruptedSeconds * 1000,
+          ),
+        ];
   if (isHeadless(record.type))
     return [
-      lifetime,
+      ...always,
       since("running the headless workspace", createdMs, customMs ?? timeouts.headlessSeconds * 1000),
     ];
   return [
-    lifetime,
+    ...always,
     ...idleDeadlines(record, observation, customMs, since("startup without activity", createdMs, startupMs)),
   ];
 }
 
 function idleDeadlines(
   record: InstanceRecord,
-  { activity, settings, upSinceMs }: Observation,
+  observation: Observation,
   customMs: number | undefined,
   unused: Deadline,
 ): Deadline[] {
+  const { activity, settings } = observation;
   const { timeouts } = settings;
-  const graceMs = upSinceMs + RECONNECT_HEARTBEATS * timeouts.heartbeatSeconds * 1000;
+  const graceMs = reconnectedMs(observation);
   const later = (deadline: Deadline): Deadline => ({ ...deadline, atMs: Math.max(deadline.atMs, graceMs) });
-  const lastMs = toEpochMs(activity?.lastActivity);
-  if (activity === undefined || lastMs === undefined) {
+  const recordedMs = toEpochMs(activity?.lastActivity);
+  if (activity === undefined || recordedMs === undefined) {
     const limitMs = Math.max(unused.limitMs, customMs ?? 0);
     return [later({ ...unused, limitMs, atMs: unused.sinceMs + limitMs })];
   }
+  const lastMs = presentTime(recordedMs, observation);
   const idle = (name: string, limitMs: number): Deadline =>
     later({ activity: name, sinceMs: lastMs, limitMs, atMs: lastMs + limitMs });
   const regular = idle("period of inactivity", customMs ?? timeouts.regularSeconds * 1000);
   if (!activity.closed || record.closedTimeoutOff) return [regular];
   return [idle("after being closed", timeouts.afterCloseSeconds * 1000), regular];
+}
+
+/** Returns when users and nodes have had the time to connect again after a start of the coordinator. */
+export function reconnectedMs({ upSinceMs, settings }: Observation): number {
+  return upSinceMs + RECONNECT_HEARTBEATS * settings.timeouts.heartbeatSeconds * 1000;
 }
 
 /** The time-out set by SetTimeout, else that of the start request; undefined: the default applies. */

@@ -28,7 +28,7 @@ const SETTABLE: ReadonlySet<string> = new Set([
 /** The port of the editor in Gitpod's images. */
 const EDITOR_PORT = 23_000;
 
-/** Pure: the environment of the workspace's container. A request's variable wins over none of ours; of two of its own the last one. */
+/** Returns the environment of the workspace's container. Our own variables win over a request's; of two equal names in a request the last one wins. Pure. */
 export function environmentOf(
   record: InstanceRecord,
   secrets: InstanceSecrets,
@@ -117,7 +117,7 @@ const UNIT_BYTES: Readonly<Record<string, number>> = {
   Ti: 1024 ** 4,
 };
 
-/** In MB, as editors show it; empty for an unknown class. */
+/** Returns the memory in MB, as editors show it. Empty for an unknown class. */
 function memoryMegabytes(settings: WorkspaceSettings, classId: string): string {
   const text = classOf(settings, classId)?.memory ?? "";
   const match = /^(\d+(?:\.\d+)?)([A-Za-z]*)$/.exec(text);

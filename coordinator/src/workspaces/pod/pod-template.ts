@@ -1,7 +1,7 @@
 import { PodTemplate } from "@forage/proto/forage/agent/v1/agent";
 import type { InstanceRecord } from "@forage/proto/forage/workspaces/v1/records";
 import type { EnvVar } from "@forage/proto/forest/v1/forage";
-import { notReadyTaint, unreachableTaint } from "../../state/node-taints.ts";
+import { NOT_READY_TAINT, UNREACHABLE_TAINT } from "../../state/node-taints.ts";
 import type { WorkspaceClassSettings, WorkspaceSettings } from "../settings.ts";
 import type { Variable } from "./environment.ts";
 
@@ -26,7 +26,7 @@ export function podNameOf(id: string): string {
   return `ws-${id}`;
 }
 
-/** Pure: the template of a workspace's pod. It holds no values of the request's environment, only references to their secret. */
+/** Returns the template of a workspace's pod. Pure. It holds no values of the request's environment, only references to their secret. */
 export function podTemplateOf(input: TemplateInput): PodTemplate {
   const { record, settings, class: size, graceSeconds } = input;
   const { readiness, hostMounts } = settings;
@@ -67,7 +67,7 @@ export function podTemplateOf(input: TemplateInput): PodTemplate {
       terminationGracePeriodSeconds: graceSeconds,
       nodeSelector: { [WORKSPACES_LABEL]: "true", ...size.nodeSelector },
       // The content is on the node: a pod elsewhere would not have it, so that none is evicted because its node is away.
-      tolerations: [unreachableTaint, notReadyTaint].map((key) => ({
+      tolerations: [UNREACHABLE_TAINT, NOT_READY_TAINT].map((key) => ({
         key,
         operator: "Exists",
         effect: "NoExecute",
@@ -92,7 +92,7 @@ function envVar({ name, source }: Variable, index: number, secretName: string): 
   return { name, valueSource: { $case: "secretRef", value: reference } };
 }
 
-/** With fixed resources, a workspace gets what it requests and no more. */
+/** Returns the resources of the pod. With fixed resources, a workspace gets what it requests and no more. */
 function resourcesOf({ cpu, memory, cpuLimit, memoryLimit }: WorkspaceClassSettings, fixed: boolean) {
   return {
     requests: { cpu, memory },

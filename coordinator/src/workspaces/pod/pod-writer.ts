@@ -106,7 +106,7 @@ export class PodWriter {
     ]);
   }
 
-  /** For a pod that was never given to a node. */
+  /** Deletes the record of a pod that was never given to a node. */
   forget(pod: PodEntry): Writes {
     return joined([forgetPod(pod)]);
   }

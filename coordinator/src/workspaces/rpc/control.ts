@@ -20,7 +20,7 @@ import { checkSshKeys } from "../start/ssh-keys.ts";
 import { checkPort, checkTimeout } from "../start/validate-parts.ts";
 import type { WorkspaceWriter } from "../writer.ts";
 
-/** As in a start request. */
+/** The same limit as in a start request. */
 const MAX_PORTS = 100;
 
 /** Sets the time-out, and switches the shorter one of closed workspaces off. Throws INVALID, NOT_FOUND, FAILED_PRECONDITION. */

@@ -22,7 +22,7 @@ const MAX_SUBSCRIBERS = 2_000;
  */
 const MAX_PENDING = 20_000;
 
-/** Says that a response belongs to the state at the time of the call. */
+/** The header of a response that describes the state at the time of the call. */
 export const SNAPSHOT_HEADER = "forage-snapshot";
 /** Responses of that state that follow; 0 in the last one. */
 export const REMAINING_HEADER = "forage-snapshot-remaining";
@@ -89,7 +89,7 @@ interface SubscriberOptions {
 /** One stream: at most one message is with the transport, and the others wait as the newest record of each workspace. */
 class Subscriber {
   readonly #options: SubscriberOptions;
-  /** In the order of the changes: a workspace that changes again moves to the end. */
+  /** Pending records in the order of the changes: a workspace that changes again moves to the end. */
   readonly #pending = new Map<string, InstanceRecord>();
   #remaining = 0;
   #isSending = false;

@@ -26,7 +26,10 @@ export interface TransferCallOptions {
   readonly nowMs: () => number;
 }
 
-/** Each holds a slot of its node for as long as it takes; more in parallel make none of them faster. */
+/**
+ * The limit of a node's open transfers. Each holds a slot for its whole duration, and more in parallel make none of them
+ * faster.
+ */
 const MAX_OPEN_TRANSFERS = 5;
 
 /**
@@ -39,7 +42,8 @@ export async function takeSnapshot(
   options: TransferCallOptions,
 ): Promise<TakeSnapshotResponse> {
   const ordered = await order(id, TransferKind.SNAPSHOT, options, (record) => {
-    if (record.phase !== WorkspacePhase.RUNNING || record.stop !== undefined)
+    const isRunning = record.phase === WorkspacePhase.RUNNING || record.phase === WorkspacePhase.INTERRUPTED;
+    if (!isRunning || record.stop !== undefined)
       throw new CoordinatorError(
         "FAILED_PRECONDITION",
         `workspace ${id} is not running, so that no snapshot of it can be taken`,

@@ -15,17 +15,40 @@ export function workspaceOf(username: string, directory: WorkspaceDirectory): Re
   return directory.byMetaId(splitUser(username).metaId);
 }
 
-/** Reports whether one request of a client proves that it may use the workspace. */
-export function authenticates(context: AuthContext, workspace: ReachableWorkspace, parse: ParseKey): boolean {
+/** The proof by which a client may use the workspace. */
+export type Proof =
+  | { readonly type: "token"; readonly token: string }
+  | { readonly type: "key"; readonly line: string };
+
+/** Reports whether the proof still counts after a change of the workspace. */
+export function isValid(proof: Proof, { ownerToken, sshKeys }: ReachableWorkspace): boolean {
+  switch (proof.type) {
+    case "token":
+      return isSameToken(proof.token, ownerToken);
+    case "key":
+      return sshKeys.includes(proof.line);
+    default:
+      return proof satisfies never;
+  }
+}
+
+/** Returns how one request of a client proves that it may use the workspace, or undefined if it does not. */
+export function proofOf(
+  context: AuthContext,
+  workspace: ReachableWorkspace,
+  parse: ParseKey,
+): Proof | undefined {
+  const byToken = (token: string): Proof | undefined =>
+    isSameToken(token, workspace.ownerToken) ? { type: "token", token } : undefined;
   switch (context.method) {
     case "none": {
       const { token } = splitUser(context.username);
-      return token !== undefined && isSameToken(token, workspace.ownerToken);
+      return token === undefined ? undefined : byToken(token);
     }
     case "password":
-      return isSameToken(context.password, workspace.ownerToken);
-    case "publickey":
-      return workspace.sshKeys.slice(0, MAX_KEYS).some((line) => {
+      return byToken(context.password);
+    case "publickey": {
+      const found = workspace.sshKeys.slice(0, MAX_KEYS).find((line) => {
         const key = parse(line);
         if (key === undefined || key.type === "ssh-dss" || !key.getPublicSSH().equals(context.key.data))
           return false;
@@ -34,8 +57,10 @@ export function authenticates(context: AuthContext, workspace: ReachableWorkspac
         if (key.type === "ssh-rsa" && !RSA_HASHES.includes(context.hashAlgo ?? "")) return false;
         return key.verify(context.blob, context.signature, context.hashAlgo) === true;
       });
+      return found === undefined ? undefined : { type: "key", line: found };
+    }
     default:
-      return false;
+      return undefined;
   }
 }
 

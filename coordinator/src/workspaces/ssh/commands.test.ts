@@ -2,19 +2,14 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { commandLine, isAllowedVariable } from "./commands.ts";
 
-const environment = { term: "xterm-256color", variables: new Map([["LANG", "C.UTF-8"]]) };
+const ENVIRONMENT = { term: "xterm-256color", variables: new Map([["LANG", "C.UTF-8"]]) };
 
 test("keeps texts of users out of the script", () => {
   const text = "$(reboot); `reboot` 'x' \"y\"";
-  const [shell, option, script = "", ...parameters] = commandLine({ type: "command", text }, environment);
+  const [shell, option, script = "", ...parameters] = commandLine({ type: "command", text }, ENVIRONMENT);
   assert.deepEqual([shell, option], ["/bin/sh", "-c"]);
   assert.ok(!script.includes("reboot"));
   assert.deepEqual(parameters, ["ssh", "xterm-256color", text, "LANG=C.UTF-8"]);
-});
-
-test("explains that an image has no sftp-server", () => {
-  const [, , script = ""] = commandLine({ type: "sftp" }, environment);
-  assert.match(script, /the workspace's image has no sftp-server/);
 });
 
 test("accepts variables of the locale only", () => {

@@ -3,29 +3,18 @@ const ENVIRONMENT_NAME = /^(LANG|LC_[A-Z_]{1,32})$/;
 const MAX_VALUE_LENGTH = 1_000;
 const DEFAULT_TERM = "xterm";
 
-/** Paths of sftp-server in Debian, Fedora, Arch, Alpine and BSD. */
-const SFTP_SERVERS = [
-  "/usr/lib/openssh/sftp-server",
-  "/usr/libexec/openssh/sftp-server",
-  "/usr/lib/ssh/sftp-server",
-  "/usr/libexec/sftp-server",
-];
+/** The directory in which shells, commands and relative paths of sftp begin. */
+export const CONTENT_DIRECTORY = "/workspace";
 
 // Texts of users stay in the parameters, and are never part of the script.
 const PREPARE = `export TERM="$1"; command=$2; shift 2; for pair; do export "$pair"; done
-cd /workspace 2> /dev/null
+cd ${CONTENT_DIRECTORY} 2> /dev/null
 for shell in "$SHELL" /bin/bash /bin/sh; do [ -x "$shell" ] && break; done`;
 const RUN_SHELL = `${PREPARE}\nexec "$shell" -l`;
 const RUN_COMMAND = `${PREPARE}\nexec "$shell" -c "$command"`;
-const RUN_SFTP = `${PREPARE}
-for server in ${SFTP_SERVERS.join(" ")}; do [ -x "$server" ] && exec "$server"; done
-echo "the workspace's image has no sftp-server: install openssh-sftp-server in it, or copy with scp -O" >&2
-exit 127`;
 
-export type RemoteCommand =
-  | { readonly type: "shell" }
-  | { readonly type: "command"; readonly text: string }
-  | { readonly type: "sftp" };
+export type ShellCommand = { readonly type: "shell" } | { readonly type: "command"; readonly text: string };
+export type RemoteCommand = ShellCommand | { readonly type: "sftp" };
 
 export interface RemoteEnvironment {
   readonly term: string | undefined;
@@ -34,7 +23,7 @@ export interface RemoteEnvironment {
 }
 
 /** Returns the arguments that run the command in a container. */
-export function commandLine(command: RemoteCommand, { term, variables }: RemoteEnvironment): string[] {
+export function commandLine(command: ShellCommand, { term, variables }: RemoteEnvironment): string[] {
   const pairs = [...variables].map(([name, value]) => `${name}=${value}`);
   const text = command.type === "command" ? command.text : "";
   return ["/bin/sh", "-c", scriptOf(command), "ssh", term || DEFAULT_TERM, text, ...pairs];
@@ -45,14 +34,12 @@ export function isAllowedVariable(name: string, value: string): boolean {
   return ENVIRONMENT_NAME.test(name) && value.length <= MAX_VALUE_LENGTH && !value.includes("\0");
 }
 
-function scriptOf({ type }: RemoteCommand): string {
+function scriptOf({ type }: ShellCommand): string {
   switch (type) {
     case "shell":
       return RUN_SHELL;
     case "command":
       return RUN_COMMAND;
-    case "sftp":
-      return RUN_SFTP;
     default:
       return type satisfies never;
   }

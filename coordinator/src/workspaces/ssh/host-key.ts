@@ -2,10 +2,19 @@ import { messageOf } from "@forage/common/message-of";
 import { hasFile, readPrivateFile, writePrivateFile } from "@forage/identity/private-file";
 import { CoordinatorError } from "../../errors.ts";
 
+/** One in some 250 keys of the library lacks a leading zero, and can't be read. */
+const MAX_TRIES = 20;
+
+/** Makes and checks keys. */
+export interface KeyMaker {
+  readonly generate: () => string;
+  readonly isReadable: (key: string) => boolean;
+}
+
 /** Reads the host key, and makes it if the file is missing: clients recognise the gateway by it over restarts. */
-export async function loadHostKey(path: string, generate: () => string): Promise<string> {
+export async function loadHostKey(path: string, maker: KeyMaker): Promise<string> {
   try {
-    if (!(await hasFile(path))) await writePrivateFile(path, generate(), { replace: false });
+    if (!(await hasFile(path))) await writePrivateFile(path, makeKey(maker), { replace: false });
     return await readPrivateFile(path);
   } catch (cause) {
     throw new CoordinatorError(
@@ -14,4 +23,12 @@ export async function loadHostKey(path: string, generate: () => string): Promise
       { cause },
     );
   }
+}
+
+function makeKey({ generate, isReadable }: KeyMaker): string {
+  for (let tries = 0; tries < MAX_TRIES; tries++) {
+    const key = generate();
+    if (isReadable(key)) return key;
+  }
+  throw new Error("no readable key could be made");
 }

@@ -1,17 +1,19 @@
 import { messageOf } from "@forage/common/message-of";
 import type { ServerChannel } from "ssh2";
 import type { Tunnel } from "../../link/session-broker.ts";
+import type { CountBytes } from "../access/tunnel-stream.ts";
 
 /** The exit code when the command could not run, as ssh itself uses it. */
 const FAILED = 255;
 
 /** Joins an exec session with an SSH channel until the command has ended, and then sends its exit code. */
-export async function runExec(tunnel: Tunnel, channel: ServerChannel): Promise<void> {
-  const input = sendInput(tunnel, channel);
+export async function runExec(tunnel: Tunnel, channel: ServerChannel, moved: CountBytes): Promise<void> {
+  const input = sendInput(tunnel, channel, moved);
   let exitCode = FAILED;
   try {
     for await (const { frame } of tunnel.fromAgent) {
       if (channel.destroyed) return;
+      if (frame?.$case === "stdout" || frame?.$case === "stderr") moved("out", frame.value.length);
       if (frame?.$case === "stdout") await written(channel, channel, frame.value);
       if (frame?.$case === "stderr") await written(channel.stderr, channel, frame.value);
       if (frame?.$case !== "end") continue;
@@ -33,10 +35,12 @@ export async function runExec(tunnel: Tunnel, channel: ServerChannel): Promise<v
   }
 }
 
-async function sendInput(tunnel: Tunnel, channel: ServerChannel): Promise<void> {
+async function sendInput(tunnel: Tunnel, channel: ServerChannel, moved: CountBytes): Promise<void> {
   try {
-    for await (const value of channel.iterator({ destroyOnReturn: false }))
+    for await (const value of channel.iterator({ destroyOnReturn: false })) {
+      moved("in", value.length);
       if (!(await tunnel.toAgent.push({ frame: { $case: "stdin", value } }))) return;
+    }
     await tunnel.toAgent.push({ frame: { $case: "stdinClosed", value: true } });
   } catch {
     // The client has gone: so must the command.

@@ -2,10 +2,12 @@ import type { Clock } from "@forage/common/clock";
 import { messageOf } from "@forage/common/message-of";
 import type { Logger } from "pino";
 import type { AuthContext, ClientInfo, Connection, ServerChannel, TcpipRequestInfo } from "ssh2";
+import type { AccessStats } from "../access/access-stats.ts";
 import type { ActivityMeter } from "../access/activity-meter.ts";
-import type { DialPod, ExecInPod } from "../access/dial-workspace.ts";
+import type { DialPod, OpenInPod } from "../access/dial-workspace.ts";
+import { FairShares } from "../access/fair-shares.ts";
 import type { ReachableWorkspace, WorkspaceDirectory } from "../access/workspace-directory.ts";
-import { authenticates, type ParseKey, workspaceOf } from "./authenticate.ts";
+import { isValid, type ParseKey, type Proof, proofOf, workspaceOf } from "./authenticate.ts";
 import { serveSession } from "./ssh-session.ts";
 import type { SshSettings } from "./ssh-settings.ts";
 
@@ -13,9 +15,12 @@ export interface SshGatewayOptions {
   readonly settings: Pick<SshSettings, "connections" | "connectionsPerWorkspace">;
   readonly directory: WorkspaceDirectory;
   readonly dial: DialPod;
-  readonly exec: ExecInPod;
+  readonly openInPod: OpenInPod;
   readonly activity: ActivityMeter;
+  readonly stats: AccessStats;
   readonly parseKey: ParseKey;
+  /** Channels of all workspaces together. Default: 300. */
+  readonly channelPlaces?: number;
   readonly clock: Pick<Clock, "schedule">;
   readonly log: Pick<Logger, "debug">;
 }
@@ -28,21 +33,43 @@ const MAX_ATTEMPTS = 6;
 const MAX_STRANGERS = 64;
 /** Terminals, forwarded ports and file transfers of one connection. */
 const MAX_CHANNELS = 64;
+/**
+ * Each channel is a session of an agent. Together with the visits of the ingress they stay below the limit of all sessions, so that logs
+ * and commands get through however busy workspaces are.
+ */
+const CHANNEL_PLACES = 300;
+const CHANNELS_PER_WORKSPACE = 128;
 /** Hosts that mean the workspace itself. */
 const OWN_HOSTS = ["localhost", "127.0.0.1", "::1"];
+
+/** A client that has proved that it may use a workspace. */
+interface Login {
+  readonly instanceId: string;
+  readonly proof: Proof;
+}
+
+interface ForwardRequest {
+  readonly accept: () => ServerChannel;
+  readonly reject: () => void;
+  /** Gives the place of the channel back. */
+  readonly giveBack: () => void;
+}
 
 /** Connects SSH clients with their workspaces, through sessions of the agents: a workspace needs no SSH server. */
 export class SshGateway {
   readonly #options: SshGatewayOptions;
-  readonly #connections = new Map<Connection, string | undefined>();
+  readonly #connections = new Map<Connection, Login | undefined>();
+  readonly #shares: FairShares;
 
   constructor(options: SshGatewayOptions) {
     this.#options = options;
+    const { channelPlaces: places = CHANNEL_PLACES } = options;
+    this.#shares = new FairShares({ places, placesPerWorkspace: CHANNELS_PER_WORKSPACE });
   }
 
   /** Serves one connection. */
   serve(connection: Connection, { ip }: Pick<ClientInfo, "ip">): void {
-    const { settings, log } = this.#options;
+    const { settings, log, stats } = this.#options;
     // Without a listener an error ends the process.
     connection.on("error", (error) =>
       log.debug(
@@ -50,8 +77,9 @@ export class SshGateway {
         "ssh-connection-failed",
       ),
     );
-    const strangers = [...this.#connections.values()].filter((instance) => instance === undefined).length;
+    const strangers = [...this.#connections.values()].filter((login) => login === undefined).length;
     if (this.#connections.size >= settings.connections || strangers >= MAX_STRANGERS) {
+      stats.refused("ssh", "too-many");
       connection.end();
       return;
     }
@@ -62,18 +90,28 @@ export class SshGateway {
       this.#connections.delete(connection);
     });
     let attempts = 0;
-    let workspace: ReachableWorkspace | undefined;
+    let login: Login | undefined;
     connection.on("authentication", (context) => {
       attempts += context.method === "none" ? 0 : 1;
-      workspace = this.#authenticate(context);
-      if (workspace !== undefined) context.accept();
-      else if (attempts < MAX_ATTEMPTS) context.reject(["publickey", "password"]);
-      else connection.end();
+      login = this.#authenticate(context);
+      if (login !== undefined) return context.accept();
+      if (context.method !== "none") stats.refused("ssh", "not-authorized");
+      if (attempts < MAX_ATTEMPTS) return context.reject(["publickey", "password"]);
+      return connection.end();
     });
     connection.once("ready", () => {
       cancel();
-      if (workspace !== undefined) this.#welcome(connection, workspace);
+      if (login !== undefined) this.#welcome(connection, login);
     });
+  }
+
+  /** Ends the connections to a workspace that changed whose key or token no longer counts. */
+  recheck(instanceId: string): void {
+    for (const [connection, login] of this.#connections) {
+      if (login?.instanceId !== instanceId) continue;
+      const workspace = this.#options.directory.byInstanceId(instanceId);
+      if (workspace === undefined || !isValid(login.proof, workspace)) connection.end();
+    }
   }
 
   /** Ends all connections. */
@@ -81,69 +119,88 @@ export class SshGateway {
     for (const connection of this.#connections.keys()) connection.end();
   }
 
-  #authenticate(context: AuthContext): ReachableWorkspace | undefined {
+  #authenticate(context: AuthContext): Login | undefined {
     const { directory, parseKey } = this.#options;
     const workspace = workspaceOf(context.username, directory);
-    return workspace !== undefined && authenticates(context, workspace, parseKey) ? workspace : undefined;
+    const proof = workspace && proofOf(context, workspace, parseKey);
+    return workspace && proof && { instanceId: workspace.instanceId, proof };
   }
 
-  #welcome(connection: Connection, { instanceId }: ReachableWorkspace): void {
-    const { settings, activity, exec } = this.#options;
-    const open = [...this.#connections.values()].filter((instance) => instance === instanceId).length;
+  #welcome(connection: Connection, login: Login): void {
+    const { settings, activity, openInPod, stats } = this.#options;
+    const { instanceId } = login;
+    const open = [...this.#connections.values()].filter((it) => it?.instanceId === instanceId).length;
     if (open >= settings.connectionsPerWorkspace) {
+      stats.refused("ssh", "too-many");
       connection.end();
       return;
     }
-    this.#connections.set(connection, instanceId);
+    this.#connections.set(connection, login);
     const over = new AbortController();
-    const done = activity.begin(instanceId);
+    const ends = [activity.begin(instanceId), stats.begin("ssh")];
     connection.once("close", () => {
-      done();
+      for (const end of ends) end();
       over.abort();
     });
-    let channels = 0;
-    /** Counts a channel until it closes; false if there are too many. */
-    const admit = (): boolean => channels < MAX_CHANNELS;
-    const count = (channel: { once(event: "close", run: () => void): unknown }): void => {
-      channels += 1;
-      channel.once("close", () => {
-        channels -= 1;
-      });
+    const channels = new Set<() => void>();
+    /** Takes a place for a channel. Returns how to give it back; undefined: there are too many. */
+    const take = (): (() => void) | undefined => {
+      const giveBack = channels.size < MAX_CHANNELS ? this.#shares.take(instanceId) : undefined;
+      if (giveBack === undefined) {
+        stats.refused("ssh", "too-many");
+        return undefined;
+      }
+      channels.add(giveBack);
+      return () => {
+        giveBack();
+        channels.delete(giveBack);
+      };
     };
+    connection.once("close", () => {
+      for (const giveBack of channels) giveBack();
+    });
     connection.on("session", (accept, reject) => {
-      if (!admit()) return reject();
+      const giveBack = take();
+      if (giveBack === undefined) return reject();
       const session = accept();
-      count(session);
-      return serveSession(session, (options) => exec(this.#podOf(instanceId), options, over.signal));
+      session.once("close", giveBack);
+      return serveSession(session, {
+        open: (kind) => openInPod(this.#podOf(instanceId), kind, over.signal),
+        moved: (direction, bytes) => stats.moved("ssh", direction, bytes),
+      });
     });
     connection.on("tcpip", (accept, reject, info) => {
-      if (!admit()) return reject();
-      return this.#forward(instanceId, accept, reject, info, count);
+      const giveBack = take();
+      if (giveBack === undefined) return reject();
+      return this.#forward(instanceId, info, { accept, reject, giveBack });
     });
   }
 
   /** Forwards a connection to a port of the workspace. Other hosts are refused: the gateway is no way into the network around it. */
   #forward(
     instanceId: string,
-    accept: () => ServerChannel,
-    reject: () => void,
     { destIP, destPort }: TcpipRequestInfo,
-    count: (channel: ServerChannel) => void,
+    { accept, reject, giveBack }: ForwardRequest,
   ): void {
-    if (!OWN_HOSTS.includes(destIP) || destPort < 1 || destPort > 65_535) {
+    const refuse = (): void => {
+      giveBack();
       reject();
+    };
+    if (!OWN_HOSTS.includes(destIP) || destPort < 1 || destPort > 65_535) {
+      this.#options.stats.refused("ssh", "forbidden-target");
+      refuse();
       return;
     }
     try {
       const tunnel = this.#options.dial(this.#podOf(instanceId), destPort);
       const channel = accept();
-      count(channel);
+      channel.once("close", giveBack);
       channel.on("error", () => tunnel.destroy());
       channel.once("close", () => tunnel.destroy());
       tunnel.on("error", () => channel.destroy());
       tunnel.pipe(channel).pipe(tunnel);
     } catch {
-      reject();
+      refuse();
     }
   }
 

@@ -8,6 +8,8 @@ import type { SshSettings } from "./ssh-settings.ts";
 
 export interface SshServer {
   readonly address: { readonly host: string; readonly port: number };
+  /** Ends the connections to a workspace that changed whose key or token no longer counts. */
+  recheck(instanceId: string): void;
   close(): Promise<void>;
 }
 
@@ -25,8 +27,12 @@ export async function startSshServer(options: SshServerOptions): Promise<SshServ
   const { settings, dataDir } = options;
   const { default: ssh2 } = await import("ssh2");
   const path = settings.hostKeyFile ?? join(dataDir, "keys", "workspace-ssh.key");
-  const hostKey = await loadHostKey(path, () => ssh2.utils.generateKeyPairSync("ed25519").private);
-  if (ssh2.utils.parseKey(hostKey) instanceof Error)
+  const isReadable = (key: string): boolean => !(ssh2.utils.parseKey(key) instanceof Error);
+  const hostKey = await loadHostKey(path, {
+    generate: () => ssh2.utils.generateKeyPairSync("ed25519").private,
+    isReadable,
+  });
+  if (!isReadable(hostKey))
     throw new CoordinatorError(
       "FAILED_PRECONDITION",
       `workspaces.ssh.hostKeyFile: ${path} holds no private key`,
@@ -49,6 +55,7 @@ export async function startSshServer(options: SshServerOptions): Promise<SshServ
   const address = await listen(server, settings.listen);
   return {
     address,
+    recheck: (instanceId) => gateway.recheck(instanceId),
     close: async () => {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       gateway.close();

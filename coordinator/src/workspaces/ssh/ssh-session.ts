@@ -1,8 +1,9 @@
 import { messageOf } from "@forage/common/message-of";
-import type { ExecOptions } from "@forage/proto/forage/agent/v1/agent";
 import type { ServerChannel, Session } from "ssh2";
 import type { Tunnel } from "../../link/session-broker.ts";
-import { commandLine, isAllowedVariable, type RemoteCommand } from "./commands.ts";
+import type { PodSessionKind } from "../access/dial-workspace.ts";
+import type { CountBytes } from "../access/tunnel-stream.ts";
+import { CONTENT_DIRECTORY, commandLine, isAllowedVariable, type RemoteCommand } from "./commands.ts";
 import { runExec } from "./run-exec.ts";
 
 /** Commands are short; OpenSSH's own limit is of the same order. */
@@ -18,13 +19,20 @@ interface Size {
   readonly rows: number;
 }
 
-/** Runs a command in the workspace. Throws CoordinatorError. */
-export type OpenExec = (options: ExecOptions) => Tunnel;
+interface Terminal extends Size {
+  readonly term: string;
+}
+
+export interface SessionParts {
+  /** Opens a session in the workspace. Throws CoordinatorError. */
+  readonly open: (kind: PodSessionKind) => Tunnel;
+  readonly moved: CountBytes;
+}
 
 /** Serves one session of a client: one shell, one command or one SFTP subsystem, with or without a terminal. */
-export function serveSession(session: Session, openExec: OpenExec): void {
+export function serveSession(session: Session, { open, moved }: SessionParts): void {
   const variables = new Map<string, string>();
-  let terminal: (Size & { readonly term: string }) | undefined;
+  let terminal: Terminal | undefined;
   let tunnel: Tunnel | undefined;
   let channel: ServerChannel | undefined;
   const run = (accept: () => ServerChannel, reject: () => void, command: RemoteCommand): void => {
@@ -38,21 +46,15 @@ export function serveSession(session: Session, openExec: OpenExec): void {
     }
     channel = accept();
     channel.on("error", () => {});
-    const { term, columns = 0, rows = 0 } = terminal ?? {};
     try {
-      tunnel = openExec({
-        command: commandLine(command, { term, variables }),
-        stdin: true,
-        tty: terminal !== undefined && command.type !== "sftp",
-        size: terminal === undefined ? undefined : { columns, rows },
-      });
+      tunnel = open(sessionKind(command, { terminal, variables }));
     } catch (error) {
       channel.stderr.write(`${messageOf(error)}\r\n`);
       channel.exit(255);
       channel.close();
       return;
     }
-    void runExec(tunnel, channel);
+    void runExec(tunnel, channel, moved);
   };
   session.on("pty", (accept, _reject, { cols, rows, term }: PtyInfo) => {
     terminal = { ...sizeOf(cols, rows), term: term ?? "" };
@@ -83,6 +85,23 @@ export function serveSession(session: Session, openExec: OpenExec): void {
     name === "sftp" ? run(accept, reject, { type: "sftp" }) : reject?.(),
   );
   session.on("close", () => tunnel?.toAgent.close());
+}
+
+function sessionKind(
+  command: RemoteCommand,
+  {
+    terminal,
+    variables,
+  }: { readonly terminal: Terminal | undefined; readonly variables: ReadonlyMap<string, string> },
+): PodSessionKind {
+  // The agent serves files itself: images need no sftp-server.
+  if (command.type === "sftp") return { $case: "sftp", value: { directory: CONTENT_DIRECTORY } };
+  const { term, columns = 0, rows = 0 } = terminal ?? {};
+  const value = {
+    ...{ command: commandLine(command, { term, variables }), stdin: true, tty: terminal !== undefined },
+    size: terminal === undefined ? undefined : { columns, rows },
+  };
+  return { $case: "exec", value };
 }
 
 /** The declared type leaves out the terminal's name, which the library passes. */

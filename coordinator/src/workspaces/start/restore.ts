@@ -5,7 +5,7 @@ import { toEpochMs } from "../../model/timestamp.ts";
 /** Selects an older backup: 0, or no annotation, is the newest, 1 the one before. */
 export const GENERATION_ANNOTATION = "forage.dev/backup-generation";
 
-/** Pure: the backup that a start restores. Throws INVALID if the annotation names none that is kept. */
+/** Returns the backup that a start restores. Pure. Throws INVALID if the annotation names none that is kept. */
 export function chooseRestore(
   annotations: Readonly<Record<string, string>>,
   backup: BackupRecord | undefined,

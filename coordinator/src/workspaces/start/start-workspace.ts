@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import {
   StartWorkspaceRequest as StartRequest,
   type StartWorkspaceRequest,
@@ -22,6 +23,7 @@ import { openSecrets, secretsWrite } from "../records.ts";
 import { classOf, type WorkspaceSettings, workspaceUrl } from "../settings.ts";
 import type { WorkspaceView } from "../view.ts";
 import type { WorkspaceWriter } from "../writer.ts";
+import { checkQuota, type NamespaceQuota } from "./quota.ts";
 import { chooseRestore } from "./restore.ts";
 import { archivesOf } from "./snapshot-archives.ts";
 import { validateStart } from "./validate.ts";
@@ -32,6 +34,8 @@ export interface StartOptions {
   readonly vault: Vault;
   readonly content: ContentStore;
   readonly settings: WorkspaceSettings;
+  /** Checks the quota of the namespace. */
+  readonly quota: NamespaceQuota;
   readonly nowMs: () => number;
   readonly randomBytes: (count: number) => Uint8Array;
 }
@@ -47,20 +51,36 @@ export async function startWorkspace(
   request: StartWorkspaceRequest,
   options: StartOptions,
 ): Promise<StartWorkspaceResponse> {
-  const { settings, writer, view } = options;
+  const { settings } = options;
   validateStart(request, settings);
   const requestHash = hashMessage(StartRequest, request);
+  const answered = repeated(request.id, requestHash, options) ?? equalBuild(request, options);
+  if (answered !== undefined) return answered;
+  const archives = await archivesOf(request.spec?.initializer, options.content);
+  const store = () => storeInstance(request, requestHash, { ...options, archives });
+  // Without a quota, starts need not wait for each other.
+  return options.quota.hasQuota(settings.namespace)
+    ? options.quota.inTurn(settings.namespace, store)
+    : store();
+}
+
+async function storeInstance(
+  request: StartWorkspaceRequest,
+  requestHash: string,
+  options: InstanceInput,
+): Promise<StartWorkspaceResponse> {
+  const { settings, writer, view } = options;
   for (let tries = 0; tries < MAX_TRIES; tries++) {
-    const known = repeated(request.id, requestHash, options);
+    const known = repeated(request.id, requestHash, options) ?? equalBuild(request, options);
     if (known !== undefined) return known;
     assertMetaIdIsFree(request, view);
+    checkQuota(request, options);
     if (view.liveCount >= settings.maxInstances)
       throw new CoordinatorError(
         "RESOURCE_EXHAUSTED",
         `${settings.maxInstances} workspaces have not stopped, which is the limit workspaces.maxInstances: stop some first`,
       );
-    const archives = await archivesOf(request.spec?.initializer, options.content);
-    const { record, secrets } = instanceOf(request, requestHash, { ...options, archives });
+    const { record, secrets } = instanceOf(request, requestHash, options);
     const created = writer.create(record);
     const live = liveKey(record.metadata?.metaId ?? "");
     const ops = [
@@ -76,6 +96,30 @@ export async function startWorkspace(
     "CONFLICT",
     `others kept starting workspace ${request.metadata?.metaId}; try again`,
   );
+}
+
+/**
+ * Returns the answer for an image build that runs already for the same owner, meta id and annotations, with the same builder. The
+ * annotations name the reference that the image is built from and the one that it gets.
+ */
+function equalBuild(
+  request: StartWorkspaceRequest,
+  options: StartOptions,
+): StartWorkspaceResponse | undefined {
+  const { view, vault } = options;
+  const { metadata, spec, type } = request;
+  if (type !== WorkspaceType.IMAGEBUILD) return undefined;
+  const id = view.live(metadata?.metaId ?? "")?.record.instanceId ?? "";
+  const record = view.instance(id)?.record;
+  const sealed = view.secrets(id);
+  if (record === undefined || sealed === undefined || record.stop !== undefined) return undefined;
+  const isEqual =
+    record.type === type &&
+    record.metadata?.owner === metadata?.owner &&
+    record.spec?.workspaceImage === spec?.workspaceImage &&
+    isDeepStrictEqual(record.metadata?.annotations, metadata?.annotations);
+  if (!isEqual) return undefined;
+  return { url: record.spec?.url ?? "", ownerToken: openSecrets(id, sealed, vault).ownerToken };
 }
 
 function repeated(

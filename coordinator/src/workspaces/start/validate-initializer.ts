@@ -84,9 +84,8 @@ export function volumeSnapshotFields(
 }
 
 function checkGit(git: GitInitializer, field: Field): void {
-  checkText(git.remoteUri, field.at("remote_uri"));
-  if (git.remoteUri === "") field.at("remote_uri").invalid("must not be empty");
-  checkText(git.upstreamRemoteUri, field.at("upstream_Remote_uri"));
+  checkRemote(git.remoteUri, field.at("remote_uri"));
+  if (git.upstreamRemoteUri !== "") checkRemote(git.upstreamRemoteUri, field.at("upstream_Remote_uri"));
   checkText(git.cloneTaget, field.at("clone_taget"));
   checkPath(git.checkoutLocation, field.at("checkout_location"));
   const modes: readonly number[] = [
@@ -112,6 +111,13 @@ function checkGit(git: GitInitializer, field: Field): void {
   if (git.config.authentication === GitAuthMethod.BASIC_AUTH_OTS && git.config.authOts === "")
     config.at("auth_ots").invalid("must be the URL of the one-time secret");
   checkCount(Object.keys(git.config.customConfig).length, config.at("custom_config"), MAX_CUSTOM_CONFIG);
+}
+
+/** Nodes clone by http and https only: `docs/decisions/git-remotes-over-http.md`. The message doesn't repeat the URL, which may hold a password. */
+function checkRemote(uri: string, field: Field): void {
+  checkText(uri, field);
+  if (!/^https?:\/\//i.test(uri) || !URL.canParse(uri))
+    field.invalid("must be an http or https URL: ssh://, git:// and other protocols are not cloned");
 }
 
 function checkSnapshot({ snapshot }: { readonly snapshot: string }, field: Field): void {

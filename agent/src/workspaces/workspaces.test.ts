@@ -1,0 +1,48 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { VirtualClock } from "@forage/common/virtual-clock";
+import { ContentSource, SyncResponse, WorkspaceReport } from "@forage/proto/forage/workspaces/v1/workspaces";
+import type { ContentActions } from "./content-actions.ts";
+import type { WorkspaceRecords } from "./workspace-records.ts";
+import { Workspaces } from "./workspaces.ts";
+
+const MIB = 1024 * 1024;
+
+test("measures the content while the workspace runs, and no longer once it is forgotten", async (t) => {
+  const clock = new VirtualClock();
+  let used = 10 * MIB;
+  const actions: Partial<ContentActions> = {
+    initialize: async () => ({ source: ContentSource.EMPTY, message: "" }),
+    usedBytes: async () => used,
+    dispose: async () => undefined,
+    sweep: async () => undefined,
+  };
+  const records: Partial<WorkspaceRecords> = {
+    load: async () => new Map(),
+    readReport: async (instanceId) => WorkspaceReport.fromPartial({ instanceId, stage: 1 }),
+    saveOrder: async () => undefined,
+    saveReport: async () => undefined,
+  };
+  const workspaces = await Workspaces.open({
+    ...{ clock, random: () => 0.5, log: { info: () => undefined, warn: () => undefined } },
+    ...{ records: records as WorkspaceRecords, actions: actions as ContentActions },
+  });
+  t.after(() => workspaces.close());
+  workspaces.start({ active: () => false, retryStart: () => undefined });
+  const order = { instanceId: "a", podUid: "pod-a" };
+  await workspaces.apply(SyncResponse.fromPartial({ orders: [{ ...order, version: 1n }] }));
+  const becomes = async (bytes: number | undefined): Promise<void> => {
+    for (let turn = 0; workspaces.reportOf("a")?.usedBytes !== (bytes && BigInt(bytes)); turn++) {
+      assert.ok(turn < 1_000, `${workspaces.reportOf("a")?.usedBytes} becomes ${bytes}`);
+      clock.advance(1_000);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  };
+  await becomes(10 * MIB);
+  used = 50 * MIB;
+  await becomes(50 * MIB);
+  await workspaces.apply(SyncResponse.fromPartial({ orders: [{ ...order, version: 2n, dispose: true }] }));
+  while (workspaces.reportOf("a")?.stage !== 4) await new Promise((resolve) => setImmediate(resolve));
+  await workspaces.apply(SyncResponse.fromPartial({ removals: ["a"] }));
+  await becomes(undefined);
+});
