@@ -5,10 +5,10 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { ConfigError, hostPort, readConfig } from "./config.ts";
 
-const data = ["--data-dir", "/var/lib/forage"];
+const DATA = ["--data-dir", "/var/lib/forage"];
 
 test("there is a value for everything but the data directory", () => {
-  const config = readConfig(data, {});
+  const config = readConfig(DATA, {});
   assert.partialDeepStrictEqual(config, {
     dataDir: "/var/lib/forage",
     grpc: { listen: "0.0.0.0:7600" },
@@ -39,11 +39,11 @@ test("a flag goes before the environment, and that before the file", (t) => {
 
 test("the configuration of the forage command is not the coordinator's", (t) => {
   const path = aFile(t, "dataDir: /cli\n");
-  assert.equal(readConfig(data, { FORAGE_CONFIG: path }).dataDir, "/var/lib/forage");
+  assert.equal(readConfig(DATA, { FORAGE_CONFIG: path }).dataDir, "/var/lib/forage");
 });
 
 test("each address can be given by flag and environment", () => {
-  const config = readConfig([...data, "--grpc", "[::]:1", "--destination", "off"], {
+  const config = readConfig([...DATA, "--grpc", "[::]:1", "--destination", "off"], {
     FORAGE_HTTP: "127.0.0.1:2",
     FORAGE_DESTINATION: "127.0.0.1:3",
   });
@@ -51,7 +51,7 @@ test("each address can be given by flag and environment", () => {
     [config.grpc, config.http, config.destination],
     [{ listen: "[::]:1" }, { listen: "127.0.0.1:2", tls: false }, "off"],
   );
-  assert.deepEqual(readConfig([...data, "--destination", "[::1]:9"], {}).destination, { listen: "[::1]:9" });
+  assert.deepEqual(readConfig([...DATA, "--destination", "[::1]:9"], {}).destination, { listen: "[::1]:9" });
 });
 
 test("a flag says where HTTP listens and leaves how to the file", (t) => {
@@ -101,16 +101,16 @@ test("what is wrong is named", (t) => {
     );
   }
   assert.throws(() => readConfig(["--config", "/nonexistent/config.yaml"], {}), /ENOENT/);
-  assert.throws(() => readConfig([...data, "--unknown"], {}), {
+  assert.throws(() => readConfig([...DATA, "--unknown"], {}), {
     name: "ConfigError",
     message: /usage: forage-coordinator/,
   });
-  assert.throws(() => readConfig([...data, "--grpc"], {}), { name: "ConfigError" });
+  assert.throws(() => readConfig([...DATA, "--grpc"], {}), { name: "ConfigError" });
 });
 
 test("Destination in plain text is for this host only", () => {
   for (const address of ["127.0.0.1:8086", "127.9.9.9:8086", "[::1]:8086", "localhost:8086"])
-    assert.deepEqual(readConfig([...data, "--destination", address], {}).destination, { listen: address });
+    assert.deepEqual(readConfig([...DATA, "--destination", address], {}).destination, { listen: address });
   for (const address of [
     "0.0.0.0:8086",
     "192.0.2.1:8086",
@@ -118,7 +118,7 @@ test("Destination in plain text is for this host only", () => {
     "127.example:8086",
     "127.0.0.1.example:8086",
   ])
-    assert.throws(() => readConfig([...data, "--destination", address], {}), /not a loopback address/);
+    assert.throws(() => readConfig([...DATA, "--destination", address], {}), /not a loopback address/);
 });
 
 test("addresses are taken apart", () => {

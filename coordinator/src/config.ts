@@ -3,9 +3,10 @@ import { isIP } from "node:net";
 import { parseArgs } from "node:util";
 import { parse } from "yaml";
 import { z } from "zod";
-import { defaultEventLimits } from "./events/limits.ts";
+import { DEFAULT_EVENT_LIMITS } from "./events/limits.ts";
 import { helpText } from "./help-text.ts";
 import { parseIpRange } from "./ip/ip-range.ts";
+import { ETCD_SCHEMA } from "./store/index.ts";
 import { WORKSPACES_SCHEMA } from "./workspaces/settings.ts";
 
 const address = z
@@ -29,7 +30,7 @@ const ipRange = z
 
 /** An authority that speaks ACME (RFC 8555). */
 const acmeSettings = z.strictObject({
-  /** Its directory, such as https://acme-v02.api.letsencrypt.org/directory. */
+  /** The URL of the ACME directory, such as https://acme-v02.api.letsencrypt.org/directory. */
   directory: z.url({ protocol: /^https$/, error: "must be an https URL" }),
   /** The mail address for the authority's warnings. */
   email: z.email({ error: "must be a mail address" }).optional(),
@@ -37,7 +38,7 @@ const acmeSettings = z.strictObject({
   termsAgreed: z.boolean().default(false),
   /** PEM with the roots for the directory's own TLS, in place of the public ones. */
   caFile: z.string().startsWith("/").optional(),
-  /** For authorities that know their customers already. */
+  /** External account binding, for authorities that require a known customer. */
   externalAccountBinding: z
     .strictObject({
       /** The account's key id, from the authority. */
@@ -50,11 +51,11 @@ const acmeSettings = z.strictObject({
 
 /** The configuration file. Times are in seconds, as their names say. */
 export const CONFIG_SCHEMA = z.strictObject({
-  /** Everything the coordinator keeps: the store, its authority and keys. */
+  /** The directory of everything the coordinator stores: records, certificate authority and keys. */
   dataDir: z.string().startsWith("/"),
-  /** All gRPC services, over TLS. */
+  /** The listener for all gRPC services, over TLS. */
   grpc: listener.default({ listen: "0.0.0.0:7600" }),
-  /** Health, readiness, metrics and the JSON API, which is served over loopback and TLS only. */
+  /** Health, readiness, metrics, and the JSON API and the dashboard, which are served over loopback and TLS only. */
   http: z
     .strictObject({ listen: address, tls: z.boolean().default(false).describe("Serves over TLS.") })
     .default({ listen: "127.0.0.1:7601", tls: false }),
@@ -62,6 +63,13 @@ export const CONFIG_SCHEMA = z.strictObject({
   destination: z.union([listener, z.literal("off")]).default("off"),
   /** Further names and addresses under which clients reach the gRPC port. */
   names: z.array(z.string()).default([]),
+  /** The place of the coordinator's records. Default: a store on the disk, below `dataDir`. */
+  store: z
+    .strictObject({
+      /** The cluster of etcd (3.6 or later) that holds the store; see docs/how-to/store-in-etcd.md. */
+      etcd: ETCD_SCHEMA.optional(),
+    })
+    .prefault({}),
   /** The cluster's name, which its authority's certificate carries. */
   cluster: z.string().default("forage"),
   /** The domain below which services have their names. */
@@ -97,7 +105,7 @@ export const CONFIG_SCHEMA = z.strictObject({
         .string()
         .refine((text) => portRange(text) !== undefined, "must be FIRST-LAST, such as 30000-32767")
         .default("30000-32767"),
-      /** For services of type LoadBalancer: addresses of the hosts' own networks that nothing else uses. */
+      /** Addresses for services of type LoadBalancer. They belong to the hosts' own networks, and nothing else uses them. */
       loadBalancerIps: z.array(ipRange).max(100).default([]),
     })
     .prefault({}),
@@ -114,13 +122,13 @@ export const CONFIG_SCHEMA = z.strictObject({
   events: z
     .strictObject({
       /** The largest number of events; the oldest are removed first. */
-      maxCount: z.number().int().min(100).max(1_000_000).default(defaultEventLimits.maxCount),
+      maxCount: z.number().int().min(100).max(1_000_000).default(DEFAULT_EVENT_LIMITS.maxCount),
       /** The largest total size of events, in MiB. */
       maxMegabytes: z
         .number()
         .min(1)
         .max(1_000)
-        .default(defaultEventLimits.maxBytes / 1024 / 1024),
+        .default(DEFAULT_EVENT_LIMITS.maxBytes / 1024 / 1024),
     })
     .prefault({}),
   /** Settings of autoscaling. */

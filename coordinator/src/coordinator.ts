@@ -3,16 +3,19 @@ import type { CertificateAuthority } from "@forage/identity/ca";
 import { type TlsMaterial, TlsServer } from "@forage/identity/tls-server";
 import { Server } from "@grpc/grpc-js";
 import type { Logger } from "pino";
+import type { Registry } from "prom-client";
 import { objectHandlers } from "./api/objects/handlers.ts";
 import { metricHandlers } from "./api/operator/metric-handlers.ts";
 import type { OperatorOptions } from "./api/operator/service.ts";
+import { type AuditLog, NO_AUDIT_LOG } from "./audit/audit-log.ts";
 import { certificateHandlers } from "./certificates/handlers.ts";
 import { openIssuer } from "./certificates/open-issuer.ts";
 import { type Config, type HostPort, hostPort } from "./config.ts";
 import { sweepExpiredTokens } from "./control/expired-tokens.ts";
 import { watchStore } from "./control/store-watchdog.ts";
 import { type Core, startCore } from "./core.ts";
-import { type PlainListenerOptions, startPlainDestination } from "./destination/plain-listener.ts";
+import { openDashboard } from "./dashboard/open-dashboard.ts";
+import { startPlainDestination } from "./destination/plain-listener.ts";
 import type { ApiCallOptions } from "./http/api/call.ts";
 import { addCertificateRoutes } from "./http/api/certificate-routes.ts";
 import { addEventRoutes } from "./http/api/event-routes.ts";
@@ -24,21 +27,26 @@ import { createMetrics, type Metrics } from "./http/metrics.ts";
 import { type HttpServer, type HttpServerOptions, startHttpServer } from "./http/server.ts";
 import { serverMaterial } from "./identity.ts";
 import { isRevoked } from "./link/enroll.ts";
+import { BuiltInServices } from "./model/built-in-service.ts";
 import type { IdentityIssuer } from "./objects/identity-issuer.ts";
 import type { Vault } from "./objects/vault.ts";
+import { reachableAt, reachableNames } from "./reachable-at.ts";
 import { isReissueDue } from "./reissue.ts";
 import { Admission } from "./rpc/admission.ts";
+import { CallAudit } from "./rpc/call-audit.ts";
 import { type IdentifyOptions, identify } from "./rpc/identify.ts";
 import type { ServeOptions } from "./rpc/serve.ts";
 import { serverOptions, UNPROVEN_STREAMS } from "./rpc/server-options.ts";
 import { TokenWatch } from "./rpc/token-watch.ts";
 import { addServices, type ServicesOptions } from "./services.ts";
 import type { ClusterView } from "./state/cluster-view.ts";
+import { statusText } from "./status-text.ts";
 import type { Store } from "./store/index.ts";
 import type { Clock } from "./time/clock.ts";
 import { type Access, openAccess } from "./workspaces/access/open-access.ts";
 import type { ContentStore } from "./workspaces/content/content-store.ts";
 import { openContentStore } from "./workspaces/content/open-content-store.ts";
+import { ingressServices } from "./workspaces/ingress/ingress-service.ts";
 import { openWorkspaces } from "./workspaces/open-workspaces.ts";
 import { WORKSPACE_KIND } from "./workspaces/workspace-kind.ts";
 
@@ -55,8 +63,14 @@ export interface CoordinatorOptions {
   readonly vault: Vault;
   /** Signs the identity tokens of pods. */
   readonly issuer: IdentityIssuer;
+  /** The record of calls. Default: none. */
+  readonly audit?: AuditLog;
   /** Holds the archives of workspaces. Default: a directory below `dataDir`. */
   readonly content?: ContentStore | undefined;
+  /** The addresses of this host, for the certificate of the gRPC port. Default: none. */
+  readonly hostAddresses?: readonly string[];
+  /** The file with the pages of the dashboard. Default: it answers that it is not built. */
+  readonly dashboardPath?: string;
   readonly clock: Clock;
   readonly log: Logger;
   /** Called when the coordinator can't continue. The process should end and be restarted. */
@@ -69,14 +83,16 @@ export interface Coordinator {
   readonly destination: HostPort | undefined;
   /** The ports through which people reach their workspaces. */
   readonly access: Pick<Access, "ingress" | "ssh"> | undefined;
+  /** Returns the state of the fleet in one line. */
+  status(): string;
   /** Streams end with OK, steps in progress finish, the store stays open (its owner closes it). */
   close(): Promise<void>;
 }
 
 /** A wall clock that was wrong is noticed within a minute after it was set. */
-const checkServerCertificateMs = 60_000;
+const CHECK_SERVER_CERTIFICATE_MS = 60_000;
 /** Time for clients to take in the end of their streams. */
-const closeGraceMs = 1_000;
+const CLOSE_GRACE_MS = 1_000;
 
 /** Puts the parts together and opens the ports. */
 export async function startCoordinator(options: CoordinatorOptions): Promise<Coordinator> {
@@ -84,24 +100,24 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   const certificateIssuer = await openCertificateIssuer(options);
   const defer = (run: () => void): void => void setImmediate(run);
   const listening = Promise.withResolvers<void>();
+  const { listen, names } = listened(options);
   const core = await startCore({
     ...options,
+    reachableAt: reachableAt(names, listen.port),
     certificateIssuer,
     started: listening.promise,
-    foreignKinds: [WORKSPACE_KIND],
-    randomName,
-    randomBytes,
-    defer,
+    ...{ foreignKinds: [WORKSPACE_KIND], builtIn: new BuiltInServices(ingressServices(config.workspaces)) },
+    ...{ randomName, randomBytes, defer },
   });
   const { state, services } = core;
   const stopping = new AbortController();
   const stopSweeping = sweepExpiredTokens({ store, clock, log });
   const stopWatching = watchStore({ store, clock, onBroken: options.onFatal });
 
-  const names = [hostPort(config.grpc.listen).host, ...config.names];
-  const tls = await createTls(options, state, names);
+  const tls = await createTls(options, state, names, (why) => metrics.observeCut("grpc", why));
   const metrics = openMetrics(options, core, () => tls.stats());
   const { tokens, tokenWatch } = openTokens(options, core);
+  const audit = new CallAudit({ log: options.audit ?? NO_AUDIT_LOG, monotonicMs: clock.monotonicMs });
   const serving: ServeOptions = {
     identify: (call) => identify(call.metadata, tls.peerOf(call), tokens),
     log,
@@ -109,8 +125,9 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     stopping: stopping.signal,
     observe: metrics.observeCall,
     monotonicMs: clock.monotonicMs,
+    audit,
   };
-  const { server, streamOf } = createServer(tls, serving, options);
+  const { server, streamOf } = createServer(tls, serving, audit, options);
   const workspaces = await openOptionalWorkspaces(options, core, listening.promise);
   if (workspaces !== undefined) metrics.add(workspaces.addMetrics);
   addServices(server, services, { ...serving, streamOf }, workspaces?.services);
@@ -121,25 +138,24 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     operator: services.operator,
     tokenWatch,
     refusal: core.refusal,
-    calls: { identify: tokens, observe: metrics.observeCall, monotonicMs: clock.monotonicMs },
+    calls: { identify: tokens, observe: metrics.observeCall, monotonicMs: clock.monotonicMs, audit },
     stopping: stopping.signal,
   });
-  const plain = await openPlainDestination(config, services, { ...serving, schedule: clock.schedule });
-  const grpc = await tls.listen(server, hostPort(config.grpc.listen));
+  const plain = await openPlainDestination(options, services, serving, metrics);
+  const grpc = await tls.listen(server, listen);
   const reload = (material: TlsMaterial): void => {
     tls.reload(material);
     http.reload(material);
   };
   const cancelRenewal = renewMaterial(reload, authority, [...httpNames, ...names], clock, log);
   listening.resolve();
-  const about = { grpc, http: http.address, destination: plain?.address, revision: store.revision };
-  log.info({ event: "coordinator-started", ...about }, "coordinator is up");
-
+  audit.started();
+  const addresses = { grpc, http: http.address, destination: plain?.address };
+  log.info({ event: "coordinator-started", ...addresses, revision: store.revision }, "coordinator is up");
   return {
-    grpc,
-    http: http.address,
-    destination: plain?.address,
+    ...addresses,
     access: workspaces?.access,
+    status: () => statusOf(core, store),
     close: async () => {
       stopping.abort();
       cancelRenewal();
@@ -147,25 +163,33 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
       tokenWatch.close();
       stopWatching();
       core.stopSessions();
-      await Promise.all([tls.close(closeGraceMs), plain?.close(closeGraceMs), http.close()]);
+      await Promise.all([tls.close(CLOSE_GRACE_MS), plain?.close(CLOSE_GRACE_MS), http.close()]);
       server.forceShutdown();
       await services.operator.tokenUses.close();
       await workspaces?.close();
       await core.close();
       certificateIssuer?.close();
+      await audit.close();
     },
   };
+}
+
+function listened({ config, hostAddresses = [] }: CoordinatorOptions) {
+  const listen = hostPort(config.grpc.listen);
+  return { listen, names: reachableNames({ listenHost: listen.host, names: config.names, hostAddresses }) };
 }
 
 function createServer(
   tls: TlsServer,
   { identify: identifyCall, observe }: ServeOptions,
+  audit: CallAudit,
   { clock }: CoordinatorOptions,
 ): { readonly server: Server; readonly streamOf: Admission["streamOf"] } {
   const admission = new Admission({
     identify: identifyCall,
     onProven: (call) => tls.prove(call),
     ...(observe !== undefined && { observe }),
+    onRefused: (...refusal) => audit.refused(...refusal),
     schedule: clock.schedule,
   });
   const server = new Server(serverOptions(UNPROVEN_STREAMS, [admission.interceptor]));
@@ -206,18 +230,25 @@ async function openOptionalWorkspaces(options: CoordinatorOptions, core: Core, s
   const { config, vault, clock, log, epoch, onFatal } = options;
   const { workspaces: settings, dataDir } = config;
   if (!settings.enabled) return undefined;
-  const { store, state, control, services } = core;
+  const { store, state, control, services, time } = core;
   const content =
     options.content ?? (await openContentStore({ settings: settings.content, dataDir, randomName, clock }));
   const workspaces = await openWorkspaces({
     ...{ store, state, vault, clock, log, epoch, onFatal, started, randomName, randomBytes },
-    ...{ settings, content },
+    ...{ settings, content, time },
     unschedulable: control.unschedulable,
+    quota: services.operator.namespaceRules,
   });
-  const access = await openAccess({ settings, workspaces, broker: services.broker, dataDir, clock, log });
+  const access = await openAccess({
+    ...{ settings, workspaces, broker: services.broker, podUse: services.operator.podUse },
+    ...{ store, dataDir, clock, log },
+  });
   return {
     services: workspaces.services,
-    addMetrics: workspaces.addMetrics,
+    addMetrics: (registers: Registry[]) => {
+      workspaces.addMetrics(registers);
+      access.addMetrics(registers);
+    },
     access,
     close: async () => {
       await access.close();
@@ -235,6 +266,7 @@ async function createTls(
   { config, authority, clock, log }: CoordinatorOptions,
   state: ClusterView,
   names: readonly string[],
+  onCut: (reason: string) => void,
 ): Promise<TlsServer> {
   return new TlsServer({
     material: await serverMaterial(authority, names),
@@ -242,13 +274,15 @@ async function createTls(
     cluster: authority.cluster,
     expiredGraceMs: config.nodeCertificates.graceDays * 24 * 3600 * 1000,
     isRevoked: (id) => id.kind !== "node" || isRevoked(state.node(id.nodeId), id),
-    onEvent: (event) =>
-      log.debug({ event: event.kind, reason: "reason" in event ? event.reason : undefined }, "tls"),
+    onEvent: (event) => {
+      if (event.kind === "cut") onCut(event.reason);
+      log.debug({ event: event.kind, reason: "reason" in event ? event.reason : undefined }, "tls");
+    },
   });
 }
 
-function openHttp(
-  { config, store, issuer, clock }: CoordinatorOptions,
+async function openHttp(
+  { config, store, issuer, clock, dashboardPath = "" }: CoordinatorOptions,
   parts: Pick<HttpServerOptions, "metrics" | "tls"> & {
     readonly operator: OperatorOptions;
     readonly calls: ApiCallOptions;
@@ -258,7 +292,11 @@ function openHttp(
   },
 ): Promise<HttpServer> {
   const { operator, calls, stopping, tokenWatch, refusal, ...rest } = parts;
-  return startHttpServer({
+  const dashboard = openDashboard({
+    ...{ ...calls, operator, clock, tokens: tokenWatch, stopping, randomBytes },
+    ...{ assetsPath: dashboardPath, cluster: config.cluster },
+  });
+  const server = await startHttpServer({
     ...rest,
     listen: hostPort(config.http.listen),
     readiness: () => readiness(store, refusal),
@@ -276,20 +314,33 @@ function openHttp(
       addMetricRoutes(app, { ...calls, handlers: metricHandlers(operator.metrics.pushed) });
       addPlanRoutes(app, { ...calls, ...operator });
       addObjectRoutes(app, { ...calls, handlers: objectHandlers(operator) });
+      dashboard.addTo(app);
     },
   });
+  return {
+    ...server,
+    close: () => {
+      dashboard.close();
+      return server.close();
+    },
+  };
 }
 
 function openPlainDestination(
-  { destination }: Config,
+  { config: { destination }, clock: { schedule } }: CoordinatorOptions,
   services: ServicesOptions,
-  options: PlainListenerOptions,
+  serving: ServeOptions,
+  metrics: Metrics,
 ) {
   if (destination === "off") return undefined;
   return startPlainDestination(
     hostPort(destination.listen),
     { ...services.destination, authorize: false },
-    options,
+    {
+      ...serving,
+      schedule,
+      observeCut: (reason, count) => metrics.observeCut("destination", reason, count),
+    },
   );
 }
 
@@ -303,7 +354,7 @@ function renewMaterial(
   let cancel = (): void => {};
   let issued = { wallMs: clock.nowMs(), monotonicMs: clock.monotonicMs() };
   const later = (): void => {
-    cancel = clock.schedule(checkServerCertificateMs, () => {
+    cancel = clock.schedule(CHECK_SERVER_CERTIFICATE_MS, () => {
       later();
       const now = { wallMs: clock.nowMs(), monotonicMs: clock.monotonicMs() };
       if (!isReissueDue(issued, now)) return;
@@ -318,6 +369,13 @@ function renewMaterial(
   };
   later();
   return () => cancel();
+}
+
+function statusOf({ state, refusal }: Core, store: Store): string {
+  const nodes = state.nodes();
+  const readyNodes = nodes.filter(({ health }) => health.ready).length;
+  const { reasons } = readiness(store, refusal);
+  return statusText({ nodes: nodes.length, readyNodes, pods: state.pods().length, reasons });
 }
 
 function readiness(
@@ -335,8 +393,8 @@ function readiness(
 }
 
 /** Letters and digits that can't be mistaken for one another, so that names can be read aloud. */
-const alphabet = "bcdfghjklmnpqrstvwxz2456789";
+const ALPHABET = "bcdfghjklmnpqrstvwxz2456789";
 
 function randomName(length: number): string {
-  return Array.from({ length }, () => alphabet[randomInt(alphabet.length)]).join("");
+  return Array.from({ length }, () => ALPHABET[randomInt(ALPHABET.length)]).join("");
 }

@@ -1,10 +1,13 @@
 import { normalIp } from "@forage/common/ip";
 import type { CertificateAuthority } from "@forage/identity/ca";
 import type { Logger } from "pino";
+import { ActingTime } from "./acting-time/acting-time.ts";
 import { addressRanges, virtualIpRanges } from "./address-ranges.ts";
 import { hostPathLimitsIn } from "./api/namespaces/host-path-limits.ts";
 import { NamespaceRules } from "./api/namespaces/namespace-rules.ts";
 import { policyRefusalIn } from "./api/namespaces/stored-violations.ts";
+import { PodUse } from "./api/operator/pod-use.ts";
+import { type AuditLog, NO_AUDIT_LOG } from "./audit/audit-log.ts";
 import type { CertificateController } from "./certificates/controller.ts";
 import { openCertificates } from "./certificates/open-certificates.ts";
 import type { OpenedIssuer } from "./certificates/open-issuer.ts";
@@ -25,6 +28,7 @@ import { troubleText } from "./gateway/conditions.ts";
 import { GatewayTable } from "./gateway/gateway-table.ts";
 import { Assignments } from "./link/assignments.ts";
 import { HistoryGuard } from "./link/history-guard.ts";
+import { type LivenessStats, livenessStats } from "./link/liveness-stats.ts";
 import { nodeLimits, rebalanceSchedule } from "./link/node-limits.ts";
 import { Prefetches } from "./link/prefetches.ts";
 import { RefusalLog } from "./link/refusal-log.ts";
@@ -32,6 +36,7 @@ import { SessionBroker } from "./link/session-broker.ts";
 import { Sessions } from "./link/sessions.ts";
 import { StartGate } from "./link/start-gate.ts";
 import { MetricsCollector } from "./metrics/metrics-collector.ts";
+import type { BuiltInServices } from "./model/built-in-service.ts";
 import type { IdentityIssuer } from "./objects/identity-issuer.ts";
 import type { Vault } from "./objects/vault.ts";
 import { Planner } from "./plan/planner.ts";
@@ -43,6 +48,7 @@ import { loadClusterView } from "./state/load-view.ts";
 import { openState } from "./state/open-state.ts";
 import type { Store } from "./store/index.ts";
 import type { Clock } from "./time/clock.ts";
+import { Trials } from "./what-if/trials.ts";
 
 const DAY_MS = 24 * 3600 * 1000;
 
@@ -64,16 +70,25 @@ export interface CoreOptions {
   readonly epoch: number;
   readonly lineage: string;
   readonly clusterId: string;
+  /** HOST:PORT at which hosts reach the coordinator, the preferred one first. Default: none. */
+  readonly reachableAt?: readonly string[];
   readonly authority: CertificateAuthority;
   readonly vault: Vault;
   readonly issuer: IdentityIssuer;
+  /** Default: none. */
+  readonly audit?: AuditLog;
   /** The issuer of certificates for hostnames whose routes name no secret. Undefined: there is none. */
   readonly certificateIssuer?: OpenedIssuer | undefined;
   readonly clock: Clock;
   readonly log: Logger;
   /** Kinds of workloads whose pods another part creates and stops. */
   readonly foreignKinds?: readonly string[] | undefined;
-  /** No pods and runs are made, and none placed, before it resolves: a workload that is too much for the coordinator can be deleted. */
+  /** Services of other parts of the coordinator, to which routes can lead. */
+  readonly builtIn?: BuiltInServices | undefined;
+  /**
+   * No pods and runs are created and no pods are placed before it resolves, so that a workload that overloads the coordinator
+   * can be deleted.
+   */
   readonly started?: Promise<void> | undefined;
   /** Returns this many random lowercase letters and digits. */
   readonly randomName: (length: number) => string;
@@ -83,22 +98,14 @@ export interface CoreOptions {
   readonly onFatal: (error: unknown) => void;
 }
 
-/** Figures about heartbeats, for metrics. */
-export interface LivenessStats {
-  /** Returns the number of stalls of the process since it started. */
-  readonly holdUps: () => number;
-  /** Reports whether endpoints on lost nodes are kept, because most nodes were lost at once. */
-  readonly massLoss: () => boolean;
-  /** Reports of agents that could not be written at the last try. */
-  readonly unwrittenReports: () => number;
-}
-
 export interface Core {
   /** The store as reconcilers write to it: refuses writes once it turns out to have been rolled back. */
   readonly store: Store;
   readonly state: ClusterView;
   readonly events: EventStore;
   readonly control: Control;
+  /** The time in which the coordinator could act. */
+  readonly time: ActingTime;
   /** The services for calls. */
   readonly services: ServicesOptions;
   readonly liveness: LivenessStats;
@@ -110,13 +117,14 @@ export interface Core {
   close(): Promise<void>;
 }
 
-/** All that a coordinator does, without ports, files and a clock of its own: simulations run the same. */
+/** Starts everything that a coordinator does, without ports, files and a clock of its own. Simulations run the same code. */
 export async function startCore(given: CoreOptions): Promise<Core> {
   const { clock, log, config, randomName } = given;
   const events = await EventStore.open({ ...given, limits: eventLimits(config) });
   const secret = given.authority.deriveSecret("store history");
   const history = await HistoryGuard.open({ ...given, events, secret });
-  const options = { ...given, store: history.guarded() };
+  const time = new ActingTime({ clock, checkHoldUp: () => sessions.checkHoldUp() });
+  const options = { ...given, store: time.tracked(history.guarded()) };
   const { store } = options;
   const state = openState(log, events);
   const follow = await loadClusterView(store, state);
@@ -124,18 +132,19 @@ export async function startCore(given: CoreOptions): Promise<Core> {
   const over = new AbortController();
   const following = follow(over.signal).catch(options.onFatal);
   const heartbeatIntervalMs = config.heartbeatIntervalSeconds * 1000;
-  const { sessions, massLoss } = openSessions(options, state, events);
+  const { sessions, massLoss } = openSessions(options, { state, events, time });
   const broker = new SessionBroker({ sessions, clock, randomName });
   recordChanges(state, events, log);
   const metricsMs = config.autoscaling.intervalSeconds * 1000;
   const metrics = new MetricsCollector({ state, clock, intervalMs: metricsMs });
-  const { vault, defer } = options;
+  const { vault, defer, builtIn } = options;
   const certificates = await openCertificateController(options, events);
   const source = certificates ?? noCertificateSource();
-  const gateways = new GatewayTable({ state, vault, source, events, clock, log, defer });
+  const gateways = new GatewayTable({ ...{ state, vault, source, events, clock, log, defer }, builtIn });
   const gate = new StartGate(state, log);
   // A write alone must not wait: a decision of before the nodes connected takes every pod for unavailable.
   const started = Promise.all([given.started, gate.opened.catch(() => undefined)]).then(() => undefined);
+  time.holdUntil(started);
   const deciding = { ...options, store: gate.gated(store), started };
   const controls = controlOptions(deciding, { state, metrics, events, gateways });
   const assignments = new Assignments({
@@ -147,7 +156,7 @@ export async function startCore(given: CoreOptions): Promise<Core> {
     credentialsOf: ({ refs, name }) => assignments.logins(refs, name),
   });
   const checkHoldUp = (): void => sessions.checkHoldUp();
-  const control = startControl({ ...controls, prefetcher: prefetches, massLoss, checkHoldUp });
+  const control = startControl({ ...controls, prefetcher: prefetches, massLoss, checkHoldUp, time });
   history.onRefused((reason) => {
     gate.close(reason);
     void control.close();
@@ -155,7 +164,7 @@ export async function startCore(given: CoreOptions): Promise<Core> {
   });
   const planner = openPlanner(options, state, { ...controls, started: given.started });
   return {
-    ...{ store, state, events, control },
+    ...{ store, state, events, control, time },
     services: servicesOptions(options, {
       state,
       sessions,
@@ -199,8 +208,11 @@ function openPlanner(
 
 function openSessions(
   { clock, log, config }: CoreOptions,
-  state: ClusterView,
-  events: EventStore,
+  {
+    state,
+    events,
+    time,
+  }: { readonly state: ClusterView; readonly events: EventStore; readonly time: ActingTime },
 ): { readonly sessions: Sessions; readonly massLoss: MassLoss } {
   const { liveness, tolerations, recoveryMs } = nodeLimits(config);
   const massLoss = new MassLoss({ recoveryMs, onChange: reportMassLoss(events, log) });
@@ -211,17 +223,11 @@ function openSessions(
     heartbeatIntervalMs: config.heartbeatIntervalSeconds * 1000,
     liveness,
     massLoss,
+    onHoldUp: (heldMs) => time.heldUp(heldMs),
+    onPulse: () => time.tick(),
     hasPodsToReplace: (node) => hasPodsToReplace(state, node, clock.nowMs(), tolerations),
   });
   return { sessions, massLoss };
-}
-
-function livenessStats(sessions: Sessions, massLoss: MassLoss, clock: Clock): LivenessStats {
-  return {
-    holdUps: () => sessions.holdUps,
-    massLoss: () => massLoss.isActive(clock.monotonicMs()),
-    unwrittenReports: () => sessions.unwrittenReports,
-  };
 }
 
 function controlOptions(
@@ -294,7 +300,7 @@ function servicesOptions(
   const { state, sessions, broker, metrics, control, planner, events, gateways, heartbeatIntervalMs } = parts;
   const { nodePorts, loadBalancerIps } = addressRanges(options.config);
   const rollouts = control.rollouts;
-  const namespaceRules = new NamespaceRules(state);
+  const namespaceRules = new NamespaceRules(state, options.foreignKinds);
   const { nowMs, schedule } = clock;
   const tokenUses = new TokenUses({ store, log, nowMs, schedule });
   return {
@@ -302,6 +308,7 @@ function servicesOptions(
     operator: {
       namespaceRules,
       tokenUses,
+      auditLog: options.audit ?? NO_AUDIT_LOG,
       store,
       state,
       clock,
@@ -313,12 +320,14 @@ function servicesOptions(
       rollouts,
       events,
       broker,
+      podUse: new PodUse(),
       metrics,
       autoscale: control.autoscale,
       randomName,
       randomBytes,
       authorityPin: authority.pin,
-      planner,
+      reachableAt: options.reachableAt ?? [],
+      ...{ planner, trials: new Trials({ state, planner }) },
       nodePorts,
       loadBalancerIps,
       gateways,
@@ -380,8 +389,10 @@ function directoryOf(state: ClusterView, { config, defer }: CoreOptions): Direct
   return new Directory({ state, domain: config.clusterDomain, virtualIps, defer });
 }
 
-function serviceTableOf(state: ClusterView, { config, defer, log }: CoreOptions): ServiceTable {
+function serviceTableOf(state: ClusterView, { config, defer, log, builtIn }: CoreOptions): ServiceTable {
   const ranges = virtualIpRanges(config);
   const faults = new ObjectFaults({ loop: "service-network", log });
-  return new ServiceTable({ state, domain: config.clusterDomain, virtualIpRanges: ranges, defer, faults });
+  return new ServiceTable({
+    ...{ state, domain: config.clusterDomain, virtualIpRanges: ranges, defer, faults, builtIn },
+  });
 }

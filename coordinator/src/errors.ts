@@ -13,6 +13,7 @@ export type CoordinatorErrorCode =
   | "ABORTED"
   | "DEADLINE_EXCEEDED"
   | "DATA_LOSS"
+  | "UNIMPLEMENTED"
   | "INTERNAL";
 
 /** One thing wrong with one field; `field` is a path such as `resources[0].container_service.container.image`. */

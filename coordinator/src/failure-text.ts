@@ -19,5 +19,5 @@ export function failureText(error: unknown, logLevel: string | undefined): strin
   return messages.join(": ");
 }
 
-/** More causes than this are a cycle, or of no use to a reader. */
+/** The limit of causes shown. A longer chain is a cycle, or does not help the reader. */
 const MAX_CAUSES = 5;

@@ -1,5 +1,5 @@
 /** The tasks on a store while no coordinator runs on it. */
-export type TaskName = "backup" | "restore" | "verify" | "salvage";
+export type TaskName = "backup" | "restore" | "verify" | "migrate" | "salvage";
 
 const SETTINGS = `Settings come from flags, then the environment, then the file.
   --config FILE            FORAGE_COORDINATOR_CONFIG   the configuration file, /etc/forage/coordinator.yaml
@@ -8,7 +8,7 @@ const SETTINGS = `Settings come from flags, then the environment, then the file.
   --log-level LEVEL        FORAGE_LOG_LEVEL            trace, debug, info, warn or error`;
 
 const SERVE = `usage: forage-coordinator --config FILE [flags]
-       forage-coordinator backup FILE | restore FILE | verify | salvage  --config FILE
+       forage-coordinator backup FILE | restore FILE | verify | migrate ENGINE | salvage  --config FILE
 
 Runs the coordinator or, while it is stopped, maintains its store. \`forage-coordinator TASK --help\` explains a task.
 
@@ -29,7 +29,7 @@ coordinator must be stopped. Keep DATA_DIR/authority and DATA_DIR/keys as well: 
 ${SETTINGS}`,
   restore: `usage: forage-coordinator restore FILE [--epoch N] --config FILE
 
-Makes a store from a backup, in DATA_DIR/store, which must be missing or empty. The coordinator must be stopped. A
+Makes a store from a backup, in DATA_DIR/store or in etcd. There must be none in that place. The coordinator must be stopped. A
 restore that was cut off is started again with the same command.
 
 ${SETTINGS}
@@ -38,6 +38,13 @@ ${SETTINGS}
   verify: `usage: forage-coordinator verify --config FILE
 
 Reads everything in the store and reports whether it is as it was written. The coordinator must be stopped.
+
+${SETTINGS}`,
+  migrate: `usage: forage-coordinator migrate etcd | disk  --config FILE
+
+Moves the store from the disk to etcd, or back, into a new epoch. The configuration has \`store.etcd\` in both cases;
+remove it after a move to the disk. The store is verified first, and the copy is compared with it. The old store stays on
+the disk under another name. The coordinator must be stopped. After an interruption, start the migration again.
 
 ${SETTINGS}`,
   salvage: `usage: forage-coordinator salvage --config FILE

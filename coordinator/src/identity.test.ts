@@ -4,19 +4,19 @@ import { test } from "node:test";
 import { CA_LIFETIME_MS, CertificateAuthority } from "@forage/identity/ca";
 import { authorityTimeProblem } from "./identity.ts";
 
-const nowMs = 1_800_000_000_000;
-const hourMs = 3_600_000;
+const NOW_MS = 1_800_000_000_000;
+const HOUR_MS = 3_600_000;
 
 test("an authority that is not yet valid or has expired is reported with the remedy", async () => {
-  const { certPem } = await CertificateAuthority.create("test", { nowMs: () => nowMs, randomBytes });
-  assert.equal(authorityTimeProblem(certPem, nowMs), undefined);
-  assert.equal(authorityTimeProblem(certPem, nowMs - 60_000), undefined, "certificates are backdated");
+  const { certPem } = await CertificateAuthority.create("test", { nowMs: () => NOW_MS, randomBytes });
+  assert.equal(authorityTimeProblem(certPem, NOW_MS), undefined);
+  assert.equal(authorityTimeProblem(certPem, NOW_MS - 60_000), undefined, "certificates are backdated");
   assert.match(
-    authorityTimeProblem(certPem, nowMs - hourMs) ?? "",
+    authorityTimeProblem(certPem, NOW_MS - HOUR_MS) ?? "",
     /valid only from \S+ on.*Set the clock if it is behind/,
   );
   assert.match(
-    authorityTimeProblem(certPem, nowMs + CA_LIFETIME_MS + hourMs) ?? "",
+    authorityTimeProblem(certPem, NOW_MS + CA_LIFETIME_MS + HOUR_MS) ?? "",
     /valid until \S+.*set the clock/,
   );
 });

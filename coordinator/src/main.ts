@@ -1,8 +1,10 @@
-import { spawn } from "node:child_process";
 import { mkdirSync } from "node:fs";
+import { networkInterfaces } from "node:os";
 import { join } from "node:path";
+import { ServiceManager } from "@forage/common/service-manager";
 import { LogDestination } from "@forage/identity/log-destination";
-import { pino } from "pino";
+import { type Logger, pino } from "pino";
+import { openAuditLog } from "./audit/open-audit-log.ts";
 import { type CommandLine, ConfigError, readCommandLine, readHelp } from "./config.ts";
 import { startCoordinator } from "./coordinator.ts";
 import { failureText } from "./failure-text.ts";
@@ -12,10 +14,19 @@ import { IdentityIssuer, loadSigningKeys } from "./objects/identity-issuer.ts";
 import { loadKeys } from "./objects/key-file.ts";
 import { openVault, reseal } from "./objects/open-vault.ts";
 import { openClusterStore } from "./open-cluster-store.ts";
+import { hostAddresses } from "./reachable-at.ts";
+import { Standby } from "./standby.ts";
 import { systemClock } from "./time/clock.ts";
 
 /** A stop that hangs is worse than one that is cut short: everything acknowledged is on disk. */
-const stopTimeoutMs = 10_000;
+const STOP_TIMEOUT_MS = 10_000;
+const DASHBOARD_FILE = "dashboard.json";
+
+/** Returns the file that the build puts beside the bundled program. A program that runs from source uses the checkout's. */
+function dashboardPath(ownDir: string): string {
+  const beside = join(ownDir, DASHBOARD_FILE);
+  return ownDir.endsWith(join("coordinator", "src")) ? join(ownDir, "../../dist", DASHBOARD_FILE) : beside;
+}
 
 async function main(): Promise<void> {
   const argv = process.argv.slice(2);
@@ -28,7 +39,7 @@ async function main(): Promise<void> {
   const { config } = commandLine;
   const task = maintenanceTask(commandLine.words, commandLine);
   if (task !== undefined) {
-    process.stdout.write(`${JSON.stringify(await runMaintenance(task, config.dataDir, systemClock))}\n`);
+    process.stdout.write(`${JSON.stringify(await runMaintenance(task, config, systemClock))}\n`);
     return;
   }
   await serve(commandLine);
@@ -37,12 +48,23 @@ async function main(): Promise<void> {
 async function serve({ config, newStore }: CommandLine): Promise<void> {
   const base = { program: "coordinator" };
   const log = pino({ level: config.logLevel, base }, new LogDestination());
+  logWarnings(log);
   const clock = systemClock;
   // Others read the authority's certificate in it; what is secret lies in directories of its own.
   mkdirSync(config.dataDir, { recursive: true, mode: 0o755 });
-  const store = await openClusterStore(config.dataDir, newStore, {
+  let status = (): string => "opening the store";
+  const manager = new ServiceManager({
+    ...{ environment: process.env, pid: process.pid, clock },
+    status: () => status(),
+  });
+  const standby = new Standby(log, (line) => {
+    status = () => line;
+    manager.ready();
+  });
+  const store = await openClusterStore(config, newStore, {
     clock,
     log: (fields, message) => log.info(fields, message),
+    onStandby: (leader) => standby.observe(leader),
   });
   const authority = await openAuthority(config.dataDir, config.cluster, clock, (path, err) =>
     log.warn({ path, err }, "authority-certificate-not-written"),
@@ -73,6 +95,9 @@ async function serve({ config, newStore }: CommandLine): Promise<void> {
     authority,
     vault,
     issuer,
+    audit: await openAuditLog(config.dataDir, clock, log),
+    hostAddresses: hostAddresses(networkInterfaces()),
+    dashboardPath: dashboardPath(import.meta.dirname),
     clock,
     log,
     onFatal: (err) => {
@@ -80,10 +105,13 @@ async function serve({ config, newStore }: CommandLine): Promise<void> {
       process.exit(1);
     },
   });
-  notifySystemd(process.env.NOTIFY_SOCKET);
+  status = () => coordinator.status();
+  // A coordinator that stood by has been ready for the service manager since then.
+  if (!standby.began) manager.ready();
   const stop = (signal: string): void => {
     log.info({ event: "coordinator-stopping", signal }, "stopping");
-    setTimeout(() => process.exit(0), stopTimeoutMs).unref();
+    manager.stopping();
+    setTimeout(() => process.exit(0), STOP_TIMEOUT_MS).unref();
     void coordinator
       .close()
       .then(() => store.close())
@@ -93,9 +121,13 @@ async function serve({ config, newStore }: CommandLine): Promise<void> {
   process.once("SIGINT", stop);
 }
 
-/** Node has no datagram sockets of the unix kind, so systemd's own program says that we are ready. */
-function notifySystemd(socket: string | undefined): void {
-  if (socket !== undefined) spawn("systemd-notify", ["--ready"], { stdio: "ignore" }).on("error", () => {});
+/** Writes Node's own warnings to the log. One comes from every TLS connection to an address without a name, and is of no use. */
+function logWarnings(log: Logger): void {
+  process.removeAllListeners("warning");
+  process.on("warning", (err) => {
+    if (!("code" in err && err.code === "DEP0123"))
+      log.warn({ event: "process-warning", err }, "process-warning");
+  });
 }
 
 main().catch((error: unknown) => {

@@ -1,18 +1,30 @@
-import { join } from "node:path";
 import { type CommandLine, ConfigError } from "./config.ts";
+import { giveStoreToOwner } from "./give-to-owner.ts";
 import { helpText, isTask } from "./help-text.ts";
-import { openLevelStore, restoreLevelStore, salvageLevelStore } from "./store/index.ts";
+import { AS_TASK, type Engine, migrate } from "./migrate.ts";
+import { connectStore, levelDir, type StorePlace } from "./open-cluster-store.ts";
+import {
+  type DurableStore,
+  openEtcdStore,
+  openLevelStore,
+  type RestoreResult,
+  restoreEtcdStore,
+  restoreLevelStore,
+  type SalvageReport,
+  salvageLevelStore,
+} from "./store/index.ts";
 import type { Clock } from "./time/clock.ts";
 
 /** A task on a store while no coordinator runs on it. */
 export type MaintenanceTask =
   | { readonly name: "backup"; readonly file: string }
   | { readonly name: "restore"; readonly file: string; readonly epoch?: number }
+  | { readonly name: "migrate"; readonly to: Engine }
   | { readonly name: "salvage" }
   | { readonly name: "verify" };
 
 /** Assignment revisions carry the epoch in 23 bits, see `link/outbox.ts`. */
-const maxEpoch = 2 ** 23 - 1;
+const MAX_EPOCH = 2 ** 23 - 1;
 
 /** Reads the words after the program's name; undefined: serve. Throws ConfigError for any other word. */
 export function maintenanceTask(
@@ -24,6 +36,7 @@ export function maintenanceTask(
   if (name === undefined) return undefined;
   if (!isTask(name)) throw new ConfigError(`there is no task "${name}"\n${helpText(undefined)}`);
   if (newStore) throw new ConfigError("--new-store goes with a start of the coordinator, not with a task");
+  if (name === "migrate") return { name, to: engineOf(file, rest) };
   const needsFile = name === "backup" || name === "restore";
   if (rest.length > 0 || (file !== undefined) !== needsFile) {
     const what = needsFile ? "takes one file" : "takes no file";
@@ -40,17 +53,24 @@ export function maintenanceTask(
   }
 }
 
-/** Does the task and returns what to say of it, one JSON object. */
-export async function runMaintenance(task: MaintenanceTask, dataDir: string, clock: Clock): Promise<object> {
-  const dir = join(dataDir, "store");
-  if (task.name === "restore")
-    return restoreLevelStore({
-      dir,
-      file: task.file,
-      ...(task.epoch !== undefined && { epoch: task.epoch }),
-    });
-  if (task.name === "salvage") return salvageLevelStore({ dir });
-  const store = await openLevelStore({ dir, clock, create: "refuse" });
+/** Executes the task and returns its result as one JSON object. Operators run it as root, and the store stays the service's. */
+export async function runMaintenance(
+  task: MaintenanceTask,
+  place: StorePlace,
+  clock: Clock,
+): Promise<object> {
+  try {
+    return await execute(task, place, clock);
+  } finally {
+    await giveStoreToOwner(place.dataDir);
+  }
+}
+
+async function execute(task: MaintenanceTask, place: StorePlace, clock: Clock): Promise<object> {
+  if (task.name === "migrate") return migrate(task.to, place, clock);
+  if (task.name === "restore") return restore(task, place, clock);
+  if (task.name === "salvage") return salvage(place);
+  const store = await open(place, clock);
   try {
     if (task.name === "backup") return await store.backup(task.file);
     await store.verify();
@@ -60,8 +80,37 @@ export async function runMaintenance(task: MaintenanceTask, dataDir: string, clo
   }
 }
 
+async function open(place: StorePlace, clock: Clock): Promise<DurableStore> {
+  const { etcd } = place.store;
+  if (etcd === undefined) return openLevelStore({ dir: levelDir(place), clock, create: "refuse" });
+  return openEtcdStore({ ...(await connectStore(place, etcd, clock)), ...AS_TASK });
+}
+
+async function restore(
+  { file, epoch }: { readonly file: string; readonly epoch?: number },
+  place: StorePlace,
+  clock: Clock,
+): Promise<RestoreResult> {
+  const backup = { file, ...(epoch !== undefined && { epoch }) };
+  const { etcd } = place.store;
+  if (etcd === undefined) return restoreLevelStore({ dir: levelDir(place), ...backup });
+  return restoreEtcdStore({ ...(await connectStore(place, etcd, clock)), ...AS_TASK }, backup);
+}
+
+function salvage(place: StorePlace): Promise<SalvageReport> {
+  if (place.store.etcd === undefined) return salvageLevelStore({ dir: levelDir(place) });
+  throw new ConfigError(
+    "salvage: the store is in etcd, and salvage repairs files on the disk: restore a backup under another prefix",
+  );
+}
+
+function engineOf(word: string | undefined, rest: readonly string[]): Engine {
+  if (rest.length === 0 && (word === "etcd" || word === "disk")) return word;
+  throw new ConfigError(`migrate takes "etcd" or "disk"\n${helpText("migrate")}`);
+}
+
 function checkedEpoch(text: string): number {
   const epoch = /^\d{1,8}$/.test(text) ? Number(text) : Number.NaN;
-  if (epoch >= 1 && epoch <= maxEpoch) return epoch;
-  throw new ConfigError(`--epoch must be a whole number from 1 to ${maxEpoch}`);
+  if (epoch >= 1 && epoch <= MAX_EPOCH) return epoch;
+  throw new ConfigError(`--epoch must be a whole number from 1 to ${MAX_EPOCH}`);
 }

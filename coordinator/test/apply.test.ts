@@ -12,10 +12,10 @@ import { aContainerService, aRequest, aService, describeEvent, watchToEnd } from
 import { until } from "./support/until.ts";
 import { startWorld, type World } from "./support/world.ts";
 
-const limit = { timeout: 120_000 };
-const all = { namespace: "shop", labels: {} };
+const LIMIT = { timeout: 120_000 };
+const ALL = { namespace: "shop", labels: {} };
 
-test("one thing wrong with one resource stores none of them", limit, async (t) => {
+test("one thing wrong with one resource stores none of them", LIMIT, async (t) => {
   const world = await startWorld(t);
   const { revision } = world.store;
   const bad = aContainerService("bad", { container: { name: "main", image: "Not An Image" } });
@@ -23,12 +23,12 @@ test("one thing wrong with one resource stores none of them", limit, async (t) =
   const error = await refused(world.forage().applyResources(request));
   assert.equal(error.code, status.INVALID_ARGUMENT);
   assert.deepEqual(fieldsOf(error), ["resources[1].container_service.container.image"]);
-  assert.deepEqual((await world.operator().listResources(all)).resources, []);
+  assert.deepEqual((await world.operator().listResources(ALL)).resources, []);
   assert.equal(world.store.revision, revision);
   await world.forage().applyResources(aRequest("a1", [aContainerService("web")]));
 });
 
-test("a field that only a newer version knows is refused, and nothing is stored", limit, async (t) => {
+test("a field that only a newer version knows is refused, and nothing is stored", LIMIT, async (t) => {
   const world = await startWorld(t);
   const { path } = ForageServiceService.applyResources;
   const client = new Client(world.address, channelCredentials({ caPem: world.caPem }));
@@ -47,10 +47,10 @@ test("a field that only a newer version knows is refused, and nothing is stored"
   );
   assert.equal(error.code, status.INVALID_ARGUMENT);
   assert.deepEqual(fieldsOf(error), ["#999"]);
-  assert.deepEqual((await world.operator().listResources(all)).resources, []);
+  assert.deepEqual((await world.operator().listResources(ALL)).resources, []);
 });
 
-test("requests of the operator's service with unknown fields are refused, streams too", limit, async (t) => {
+test("requests of the operator's service with unknown fields are refused, streams too", LIMIT, async (t) => {
   const world = await startWorld(t);
   const client = new Client(world.address, channelCredentials({ caPem: world.caPem }));
   t.after(() => client.close());
@@ -86,7 +86,7 @@ test("requests of the operator's service with unknown fields are refused, stream
   assert.deepEqual([ended.code, fieldsOf(ended)], [status.INVALID_ARGUMENT, ["#999"]]);
 });
 
-test("thousands of faults come back as INVALID_ARGUMENT, with as many of them as fit", limit, async (t) => {
+test("thousands of faults come back as INVALID_ARGUMENT, with as many of them as fit", LIMIT, async (t) => {
   const world = await startWorld(t);
   const env = Array.from({ length: 100 }, (_, index) => ({ name: `${index} 😀 ${"x".repeat(200)}` }));
   const container = { name: "Main 😀", image: "😀".repeat(600), env };
@@ -100,7 +100,7 @@ test("thousands of faults come back as INVALID_ARGUMENT, with as many of them as
   for (const field of fields) assert.ok(isFieldPath(field), field);
 });
 
-test("a request that is too long is refused with what is allowed, however long", limit, async (t) => {
+test("a request that is too long is refused with what is allowed, however long", LIMIT, async (t) => {
   const world = await startWorld(t);
   const request = (bytes: number) => {
     const resources = Array.from({ length: 40 }, (_, index) => {
@@ -120,7 +120,7 @@ test("a request that is too long is refused with what is allowed, however long",
   await world.forage().applyResources(request(900_000));
 });
 
-test("a bundle whose records don't fit into one transaction with its removals says so", limit, async (t) => {
+test("a bundle whose records don't fit into one transaction with its removals says so", LIMIT, async (t) => {
   const world = await startWorld(t);
   const large = (names: string) =>
     Array.from({ length: 10 }, (_, index) => {
@@ -132,10 +132,10 @@ test("a bundle whose records don't fit into one transaction with its removals sa
   const error = await refused(world.forage().applyResources(aRequest("a2", large("b"), labels)));
   assert.equal(error.code, status.INVALID_ARGUMENT);
   assert.match(error.details, /records of \d+ bytes/);
-  assert.equal((await world.operator().listResources(all)).resources.length, 10);
+  assert.equal((await world.operator().listResources(ALL)).resources.length, 10);
 });
 
-test("the order of the request is kept", limit, async (t) => {
+test("the order of the request is kept", LIMIT, async (t) => {
   const world = await startWorld(t);
   const names = ["zeta", "alpha", "mid"];
   const { rolloutId } = await world.forage().applyResources(
@@ -151,7 +151,7 @@ test("the order of the request is kept", limit, async (t) => {
   );
 });
 
-test("a change of labels alone reaches every pod and restarts none", limit, async (t) => {
+test("a change of labels alone reaches every pod and restarts none", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world);
   const web = aContainerService("web");
@@ -163,13 +163,13 @@ test("a change of labels alone reaches every pod and restarts none", limit, asyn
   );
   const after = [...agent.assignments.values()].map(({ uid, specHash }) => `${uid} ${specHash}`).sort();
   assert.deepEqual(after, before);
-  const { resources } = await world.operator().listResources(all);
+  const { resources } = await world.operator().listResources(ALL);
   assert.deepEqual(resources[0]?.labels, { release: "2" });
 });
 
 test(
   "over gRPC no scaling is one replica, and an empty one is none, as on the wire it is the same as 0 replicas",
-  limit,
+  LIMIT,
   async (t) => {
     const world = await startWorld(t);
     const encoded = (scaling: object) => ScalingPolicy.encode(ScalingPolicy.fromPartial(scaling)).finish();
@@ -180,7 +180,7 @@ test(
       aContainerService("none", { scaling: { replicas: 0 } }),
     ];
     await world.forage().applyResources(aRequest("a1", resources));
-    const stored = (await world.operator().listResources(all)).resources;
+    const stored = (await world.operator().listResources(ALL)).resources;
     assert.deepEqual(Object.fromEntries(stored.map(({ name, replicas }) => [name, replicas])), {
       silent: 1,
       empty: 0,
@@ -189,7 +189,7 @@ test(
   },
 );
 
-test("scaling keeps the pods that stay", limit, async (t) => {
+test("scaling keeps the pods that stay", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world);
   const scaled = (replicas: number) => aContainerService("web", { scaling: { replicas } });
@@ -203,7 +203,7 @@ test("scaling keeps the pods that stay", limit, async (t) => {
   assert.equal([...agent.assignments.keys()].filter((uid) => two.includes(uid)).length, 2);
 });
 
-test("of many that apply the same at once one wins, and every rollout ends", limit, async (t) => {
+test("of many that apply the same at once one wins, and every rollout ends", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world, { cpu: "64" });
   const rollouts = await Promise.all(
@@ -224,7 +224,7 @@ test("of many that apply the same at once one wins, and every rollout ends", lim
   });
 });
 
-test("one apply_id sent by many at once is one rollout, or a conflict of content", limit, async (t) => {
+test("one apply_id sent by many at once is one rollout, or a conflict of content", LIMIT, async (t) => {
   const world = await startWorld(t);
   const same = aRequest("a1", [aContainerService("web")]);
   const ids = await Promise.all(Array.from({ length: 10 }, () => world.forage().applyResources(same)));
@@ -261,7 +261,7 @@ test("a thousand pods are made, placed and reported", { timeout: 180_000 }, asyn
   await world.operator().delete({ namespace: "shop", resources: [], labels: {}, all: true });
   await until(
     "all are gone",
-    async () => (await world.operator().listResources(all)).resources.length === 0,
+    async () => (await world.operator().listResources(ALL)).resources.length === 0,
     30_000,
   );
   await until("the agents know", () => agents.every((agent) => agent.assignments.size === 0));

@@ -16,8 +16,8 @@ import { startWorld } from "./support/world.ts";
 
 /** Someone with an editor's token for the namespace shop names things so that another namespace is reached. */
 
-const limit = { timeout: 120_000 };
-const refusals: ReadonlySet<number> = new Set([
+const LIMIT = { timeout: 120_000 };
+const REFUSALS: ReadonlySet<number> = new Set([
   status.PERMISSION_DENIED,
   status.INVALID_ARGUMENT,
   status.NOT_FOUND,
@@ -28,7 +28,7 @@ async function refused(what: string, call: Promise<unknown>): Promise<void> {
   const outcome = await call.then(
     (answer) =>
       `allowed: ${JSON.stringify(answer, (_key, it) => (typeof it === "bigint" ? String(it) : it))}`,
-    (error: ServiceError) => (refusals.has(error.code) ? "refused" : `${error.code} ${error.details}`),
+    (error: ServiceError) => (REFUSALS.has(error.code) ? "refused" : `${error.code} ${error.details}`),
   );
   assert.equal(outcome, "refused", what);
 }
@@ -50,7 +50,7 @@ const odd = [
   "__proto__",
 ];
 
-test("no form of a namespace's name lets an editor of one reach another", limit, async (t) => {
+test("no form of a namespace's name lets an editor of one reach another", LIMIT, async (t) => {
   const world = await startWorld(t);
   const editor = await world.token("editor", ["shop"]);
   const [forage, operator] = [world.forage(editor), world.operator(editor)];
@@ -75,7 +75,7 @@ test("no form of a namespace's name lets an editor of one reach another", limit,
   }
 });
 
-test("names with separators, uids and ids of another namespace lead nowhere", limit, async (t) => {
+test("names with separators, uids and ids of another namespace lead nowhere", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world);
   const editor = await world.token("editor", ["shop"]);
@@ -153,7 +153,7 @@ test("names with separators, uids and ids of another namespace lead nowhere", li
     );
 });
 
-test("a route can't take a hostname from another namespace", limit, async (t) => {
+test("a route can't take a hostname from another namespace", LIMIT, async (t) => {
   const world = await startWorld(t);
   const editor = await world.token("editor", ["shop"]);
   const services = [aService("web", "web")];

@@ -7,16 +7,16 @@ import { startWorld, type World } from "./support/world.ts";
 
 /** Someone goes on using credentials that were revoked or have expired. */
 
-const limit = { timeout: 120_000 };
+const LIMIT = { timeout: 120_000 };
 /** The rollout waits for as long as the test takes. */
-const rollout = {
+const ROLLOUT = {
   progressDeadlineSeconds: 86_400,
   placementDeadlineSeconds: 86_400,
   stableSeconds: 0,
 };
-const dayMs = 24 * 3600 * 1000;
-const inShop = { namespace: "shop", labels: {}, workload: "", node: "", name: "" };
-const asked = { namespaces: [], ttlSeconds: 0n, description: "ci", neverExpires: false };
+const DAY_MS = 24 * 3600 * 1000;
+const IN_SHOP = { namespace: "shop", labels: {}, workload: "", node: "", name: "" };
+const ASKED = { namespaces: [], ttlSeconds: 0n, description: "ci", neverExpires: false };
 
 for (const [what, end, problem] of [
   [
@@ -26,11 +26,11 @@ for (const [what, end, problem] of [
   ],
   ["expired", async (world: World) => world.clock.skip(3_600_000), /the token has expired/],
 ] as const)
-  test(`every stream of a token ends within a second once it is ${what}`, limit, async (t) => {
-    const world = await startWorld(t, {}, { rollout });
+  test(`every stream of a token ends within a second once it is ${what}`, LIMIT, async (t) => {
+    const world = await startWorld(t, {}, { rollout: ROLLOUT });
     const { token, id } = await world
       .operator()
-      .createApiToken({ ...asked, role: "editor", ttlSeconds: 3_600n });
+      .createApiToken({ ...ASKED, role: "editor", ttlSeconds: 3_600n });
     const { rolloutId } = await world.forage().applyResources(aRequest("a1", [waiting()]));
     const subject = { namespace: "shop", filter: undefined, after: 0n };
     const streams = [
@@ -63,32 +63,32 @@ for (const [what, end, problem] of [
     // Only the record's change or the timer for the expiry can be this early, because tokens are otherwise checked every 10 s.
     // `token-watch.test.ts` shows that no time passes by the clock.
     assert.ok(tookMs < 5_000, `${tookMs} ms`);
-    await assert.rejects(world.operator(token).listPods(inShop), { code: status.UNAUTHENTICATED });
+    await assert.rejects(world.operator(token).listPods(IN_SHOP), { code: status.UNAUTHENTICATED });
   });
 
-test("a token lives for 90 days by default", limit, async (t) => {
+test("a token lives for 90 days by default", LIMIT, async (t) => {
   const world = await startWorld(t);
   const before = world.clock.nowMs();
-  const normal = await world.operator().createApiToken({ ...asked, role: "viewer" });
-  const eternal = await world.operator().createApiToken({ ...asked, role: "viewer", neverExpires: true });
+  const normal = await world.operator().createApiToken({ ...ASKED, role: "viewer" });
+  const eternal = await world.operator().createApiToken({ ...ASKED, role: "viewer", neverExpires: true });
   const expiryMs = Number(normal.expiresAt?.seconds ?? 0n) * 1000;
-  assert.ok(Math.abs(expiryMs - before - 90 * dayMs) < 60_000, String(normal.expiresAt?.seconds));
+  assert.ok(Math.abs(expiryMs - before - 90 * DAY_MS) < 60_000, String(normal.expiresAt?.seconds));
   assert.equal(eternal.expiresAt, undefined);
   // Connections from before: the server's certificate is not from this time after the skip.
   const [first, second] = [world.operator(normal.token), world.operator(eternal.token)];
-  await Promise.all([first.listPods(inShop), second.listPods(inShop)]);
-  world.clock.skip(90 * dayMs);
-  await assert.rejects(first.listPods(inShop), { details: "the token has expired" });
-  await second.listPods(inShop);
+  await Promise.all([first.listPods(IN_SHOP), second.listPods(IN_SHOP)]);
+  world.clock.skip(90 * DAY_MS);
+  await assert.rejects(first.listPods(IN_SHOP), { details: "the token has expired" });
+  await second.listPods(IN_SHOP);
 });
 
-test("tokens are listed without their secrets, and expired ones go after a week", limit, async (t) => {
+test("tokens are listed without their secrets, and expired ones go after a week", LIMIT, async (t) => {
   const world = await startWorld(t);
   const { token, id } = await world
     .operator()
-    .createApiToken({ ...asked, role: "editor", namespaces: ["shop"], ttlSeconds: 3600n });
+    .createApiToken({ ...ASKED, role: "editor", namespaces: ["shop"], ttlSeconds: 3600n });
   assert.equal((await tokenOf(world, id))?.lastUsedAt, undefined);
-  await world.operator(token).listPods(inShop);
+  await world.operator(token).listPods(IN_SHOP);
   const listed = await tokenOf(world, id);
   assert.deepEqual(
     [listed?.role, listed?.namespaces, listed?.description, listed?.expired],
@@ -101,7 +101,7 @@ test("tokens are listed without their secrets, and expired ones go after a week"
   assert.ok((await tokenOf(world, id))?.lastUsedAt !== undefined, "the last use survives a restart");
   world.clock.skip(3600_000);
   assert.equal((await tokenOf(world, id))?.expired, true);
-  world.clock.skip(8 * dayMs);
+  world.clock.skip(8 * DAY_MS);
   await until("it is gone", async () => {
     world.clock.skip(600_000);
     return (await tokenOf(world, id)) === undefined;
@@ -109,7 +109,7 @@ test("tokens are listed without their secrets, and expired ones go after a week"
   assert.equal(await world.store.get(`api-token-uses/${id}`), undefined);
 });
 
-test("the last admin token can't be revoked, and unknown ones are told apart", limit, async (t) => {
+test("the last admin token can't be revoked, and unknown ones are told apart", LIMIT, async (t) => {
   const world = await startWorld(t);
   const [only] = (await world.operator().listApiTokens({})).tokens;
   assert.equal(only?.role, "admin");

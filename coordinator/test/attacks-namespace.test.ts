@@ -16,17 +16,17 @@ import { startWorld, type World } from "./support/world.ts";
 
 /** Someone with an editor's token for one namespace tries to become root on hosts, and to reach other namespaces. */
 
-const limit = { timeout: 120_000 };
-const image = "registry.example/team/app:v1";
-const main = { name: "main", image };
+const LIMIT = { timeout: 120_000 };
+const IMAGE = "registry.example/team/app:v1";
+const MAIN = { name: "main", image: IMAGE };
 
 function withContext(securityContext: object) {
-  return { container: { ...main, securityContext } };
+  return { container: { ...MAIN, securityContext } };
 }
 
 function withVolume(source: object, mount: object = {}) {
   return {
-    container: { ...main, volumeMounts: [{ name: "v", mountPath: "/v", ...mount }] },
+    container: { ...MAIN, volumeMounts: [{ name: "v", mountPath: "/v", ...mount }] },
     volumes: [{ name: "v", source }],
   };
 }
@@ -68,7 +68,7 @@ const escapes: readonly (readonly [string, object, string])[] = [
   ],
 ];
 
-test("an editor of a namespace can't create a pod that reaches its host", limit, async (t) => {
+test("an editor of a namespace can't create a pod that reaches its host", LIMIT, async (t) => {
   const world = await startWorld(t);
   const editor = await world.token("editor", ["shop"]);
   await known(world, editor);
@@ -94,11 +94,11 @@ test("an editor of a namespace can't create a pod that reaches its host", limit,
   assert.deepEqual((await world.operator().listResources({ namespace: "shop", labels: {} })).resources, []);
 });
 
-test("sidecars and init containers are held to the same policy", limit, async (t) => {
+test("sidecars and init containers are held to the same policy", LIMIT, async (t) => {
   const world = await startWorld(t);
   const editor = await world.token("editor", ["shop"]);
   await known(world, editor);
-  const bad = { ...main, name: "second", securityContext: { privileged: true } };
+  const bad = { ...MAIN, name: "second", securityContext: { privileged: true } };
   for (const [part, path] of [
     ["sidecars", "sidecars[0]"],
     ["initContainers", "init_containers[0]"],
@@ -112,7 +112,7 @@ test("sidecars and init containers are held to the same policy", limit, async (t
   }
 });
 
-test("a namespaced admin is bound by the baseline, a token for all namespaces is not", limit, async (t) => {
+test("a namespaced admin is bound by the baseline, a token for all namespaces is not", LIMIT, async (t) => {
   const world = await startWorld(t);
   const admin = await world.token("admin", ["shop", "other"]);
   await known(world, admin);
@@ -123,7 +123,7 @@ test("a namespaced admin is bound by the baseline, a token for all namespaces is
   await world.forage().applyResources(aRequest("a2", [root]));
 });
 
-test("what the operator allows in a namespace is allowed there, by its prefix and role", limit, async (t) => {
+test("what the operator allows in a namespace is allowed there, by its prefix and role", LIMIT, async (t) => {
   const world = await startWorld(t);
   const [editor, admin] = [await world.token("editor", ["shop"]), await world.token("admin", ["shop"])];
   await known(world, editor, admin);
@@ -164,7 +164,7 @@ test("what the operator allows in a namespace is allowed there, by its prefix an
   );
   await set({ role: "", hostNetwork: true, hostPorts: ["8000-8099"] });
   const inHostNetwork = (containerPort: number) => ({
-    container: { ...main, ports: [{ name: "p", containerPort, protocol: "TCP" }] },
+    container: { ...MAIN, ports: [{ name: "p", containerPort, protocol: "TCP" }] },
     podConfig: { hostNetwork: true },
   });
   assert.equal(await tries(admin, inHostNetwork(8080)), "allowed");
@@ -185,7 +185,7 @@ test("what the operator allows in a namespace is allowed there, by its prefix an
   assert.equal(await tries(editor, hostPath("/srv/data")), "allowed");
 });
 
-test("an editor can't act through pods that only the operator may create", limit, async (t) => {
+test("an editor can't act through pods that only the operator may create", LIMIT, async (t) => {
   const fleet = await Fleet.start(t, ["n1"]);
   const { world } = fleet;
   const editor = await world.token("editor", ["shop"]);
@@ -234,7 +234,7 @@ test("an editor can't act through pods that only the operator may create", limit
   });
 });
 
-test("an editor reaches no object of another namespace and no setting of its own", limit, async (t) => {
+test("an editor reaches no object of another namespace and no setting of its own", LIMIT, async (t) => {
   const world = await startWorld(t);
   const editor = await world.token("editor", ["shop"]);
   await known(world, editor);
@@ -270,7 +270,7 @@ test("an editor reaches no object of another namespace and no setting of its own
   await assert.rejects(put("shop", "other"), { code: status.INVALID_ARGUMENT });
 });
 
-test("a quota is enforced by the field that exceeds it, and what is removed makes room", limit, async (t) => {
+test("a quota is enforced by the field that exceeds it, and what is removed makes room", LIMIT, async (t) => {
   const world = await startWorld(t);
   const editor = await world.token("editor", ["shop"]);
   await known(world, editor);
@@ -291,7 +291,7 @@ test("a quota is enforced by the field that exceeds it, and what is removed make
   const replicas = (name: string, count: number, cpu = "100m") =>
     aContainerService(name, {
       scaling: { replicas: count },
-      container: { ...main, resources: { requests: { cpu, memory: "64Mi" } } },
+      container: { ...MAIN, resources: { requests: { cpu, memory: "64Mi" } } },
     });
   assert.equal(await tries([replicas("a", 3)], editor), "allowed");
   const tooMany =
@@ -302,14 +302,14 @@ test("a quota is enforced by the field that exceeds it, and what is removed make
     await tries([replicas("b", 2, "400m")], editor),
     /container\.resources\.requests\.cpu: exceeds/,
   );
-  const silent = aContainerService("b", { scaling: { replicas: 1 }, container: main });
+  const silent = aContainerService("b", { scaling: { replicas: 1 }, container: MAIN });
   assert.match(
     await tries([silent], editor),
     /requests\.cpu: must be set: namespace "shop" has a quota for cpu/,
   );
   assert.equal(await tries([replicas("a", 5)], editor), "allowed");
   assert.match(
-    await tries([aJob("j", { container: { ...main, resources: { requests: { cpu: "1m" } } } })], editor),
+    await tries([aJob("j", { container: { ...MAIN, resources: { requests: { cpu: "1m" } } } })], editor),
     /job\.job_config\.parallelism: exceeds/,
   );
   const three = ["s1", "s2", "s3"].map((name) => aService(name, "a"));
@@ -340,7 +340,7 @@ test("a quota is enforced by the field that exceeds it, and what is removed make
   );
 });
 
-test("requests at one moment don't exceed a quota together", limit, async (t) => {
+test("requests at one moment don't exceed a quota together", LIMIT, async (t) => {
   const world = await startWorld(t);
   await world.operator().setNamespaceQuota({ namespace: "shop", limits: { pods: "4" }, reset: false });
   const forage = world.forage();
@@ -353,7 +353,7 @@ test("requests at one moment don't exceed a quota together", limit, async (t) =>
 });
 
 function aCronJob(name: string, spec: object): ForageResource {
-  const value = { schedule: "@yearly", container: main, ...spec };
+  const value = { schedule: "@yearly", container: MAIN, ...spec };
   return ForageResource.fromPartial({ name, spec: { $case: "cronJob", value } } as object);
 }
 

@@ -11,12 +11,12 @@ import { startWorld, type World } from "./support/world.ts";
 
 /** A node whose root is hostile tries to receive what the coordinator has not bound to it. */
 
-const limit = { timeout: 120_000 };
-const inShop = { namespace: "shop", labels: {}, workload: "", node: "", name: "" };
+const LIMIT = { timeout: 120_000 };
+const IN_SHOP = { namespace: "shop", labels: {}, workload: "", node: "", name: "" };
 
 test(
   "a node that reports another node's hostname receives none of its pods and secrets",
-  limit,
+  LIMIT,
   async (t) => {
     const world = await startWorld(t);
     await putSecret(world, "db", { password: Buffer.from("hunter2") });
@@ -29,7 +29,7 @@ test(
     ] as const)
       await apply(world, name, withSecret(name, selector));
     await until("the pods are known to fit nowhere", async () => {
-      const { pods } = await world.operator().listPods(inShop);
+      const { pods } = await world.operator().listPods(IN_SHOP);
       return pods.length === 3 && pods.every(({ unschedulable }) => unschedulable !== "");
     });
     assert.equal(thief.assignments.size, 0);
@@ -39,7 +39,7 @@ test(
   },
 );
 
-test("a node that calls itself a gateway receives no routes and no keys", limit, async (t) => {
+test("a node that calls itself a gateway receives no routes and no keys", LIMIT, async (t) => {
   const world = await startWorld(t);
   await putSecret(world, "tls", await aCertificate("shop.example"));
   const label = { "forage.dev/gateway": "default" };
@@ -61,7 +61,7 @@ test("a node that calls itself a gateway receives no routes and no keys", limit,
 
 test(
   "refused labels are a condition and an event of the node, and reported facts count",
-  limit,
+  LIMIT,
   async (t) => {
     const world = await startWorld(t);
     const labels = {
@@ -85,7 +85,7 @@ test(
   },
 );
 
-test("the operator's labels replace reported ones, but not the node's name", limit, async (t) => {
+test("the operator's labels replace reported ones, but not the node's name", LIMIT, async (t) => {
   const world = await startWorld(t);
   const zone = "topology.kubernetes.io/zone";
   await HollowAgent.start(world, { name: "n1", labels: { [zone]: "mine" } });
@@ -98,16 +98,16 @@ test("the operator's labels replace reported ones, but not the node's name", lim
     code: status.INVALID_ARGUMENT,
     details: /set_labels\[kubernetes\.io\/hostname\]/,
   });
-  const token = { ttlSeconds: 0, nodeName: "n3", reusable: false, labels: { hostname: "n1" } };
+  const token = { ttlSeconds: 0, nodeName: "n3", reusable: false, labels: { hostname: "n1" }, taints: [] };
   await assert.rejects(world.operator().createJoinToken(token), { code: status.INVALID_ARGUMENT });
 });
 
-test("a node's reports about another node's pods change nothing", limit, async (t) => {
+test("a node's reports about another node's pods change nothing", LIMIT, async (t) => {
   const world = await startWorld(t);
   const victim = await HollowAgent.start(world, { name: "a" });
   await apply(world, "web", aContainerService("web"));
   await until("the pods run", async () => {
-    const { pods } = await world.operator().listPods(inShop);
+    const { pods } = await world.operator().listPods(IN_SHOP);
     return pods.length === 2 && pods.every((pod) => pod.status?.ready === true);
   });
   const thief = await HollowAgent.start(world, { name: "thief" });
@@ -121,14 +121,14 @@ test("a node's reports about another node's pods change nothing", limit, async (
     const { nodes } = await world.operator().listNodes({});
     return nodes.some(({ labels }) => labels["example.com/done"] === "yes");
   });
-  const { pods } = await world.operator().listPods(inShop);
+  const { pods } = await world.operator().listPods(IN_SHOP);
   assert.deepEqual(pods.map(({ uid }) => uid).sort(), uids.sort());
   for (const pod of pods) assert.notEqual(pod.status?.podIp, "10.9.9.9");
 });
 
 test(
   "a node that reports later data than the store holds does not stop the coordinator",
-  limit,
+  LIMIT,
   async (t) => {
     const world = await startWorld(t);
     await HollowAgent.start(world, { name: "a" });
@@ -136,7 +136,7 @@ test(
     await HollowAgent.start(world, { name: "thief", seen });
     await apply(world, "web", aContainerService("web"));
     await until("the pods run", async () => {
-      const { pods } = await world.operator().listPods(inShop);
+      const { pods } = await world.operator().listPods(IN_SHOP);
       return pods.length === 2 && pods.every((pod) => pod.status?.ready === true);
     });
   },

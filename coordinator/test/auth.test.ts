@@ -6,16 +6,16 @@ import { aContainerService, aRequest, watchToEnd } from "./support/requests.ts";
 import { collected, until } from "./support/until.ts";
 import { startWorld } from "./support/world.ts";
 
-const limit = { timeout: 120_000 };
-const inShop = { namespace: "shop", labels: {}, workload: "", node: "", name: "" };
+const LIMIT = { timeout: 120_000 };
+const IN_SHOP = { namespace: "shop", labels: {}, workload: "", node: "", name: "" };
 
-test("without a token nothing is answered but why", limit, async (t) => {
+test("without a token nothing is answered but why", LIMIT, async (t) => {
   const world = await startWorld(t);
   for (const call of [
     world.forage("").applyResources(aRequest("a1", [aContainerService("web")])),
     world.forage("").deleteResources({ namespace: "shop", labels: { a: "b" } }),
     collected(world.forage("").watchRollout({ rolloutId: "r-1" })),
-    world.operator("").listPods(inShop),
+    world.operator("").listPods(IN_SHOP),
     world.operator("").createApiToken({
       role: "admin",
       namespaces: [],
@@ -31,20 +31,20 @@ test("without a token nothing is answered but why", limit, async (t) => {
   }
 });
 
-test("a token that is wrong, revoked or of another kind is refused", limit, async (t) => {
+test("a token that is wrong, revoked or of another kind is refused", LIMIT, async (t) => {
   const world = await startWorld(t);
   const real = await world.token("admin");
-  await until("the token is known", () => works(world.operator(real).listPods(inShop)));
+  await until("the token is known", () => works(world.operator(real).listPods(IN_SHOP)));
   const wrong = `${real.slice(0, -2)}${real.endsWith("AA") ? "BB" : "AA"}`;
   for (const token of [wrong, "flt_000000000000_", "x", `flt_${"0".repeat(12)}_${"A".repeat(43)}`]) {
-    await assert.rejects(world.operator(token).listPods(inShop), { code: status.UNAUTHENTICATED });
+    await assert.rejects(world.operator(token).listPods(IN_SHOP), { code: status.UNAUTHENTICATED });
   }
   const id = real.split("_")[1];
   await world.store.txn([], [{ kind: "delete", key: `api-tokens/${id}` }]);
-  await until("the token is revoked", async () => !(await works(world.operator(real).listPods(inShop))));
+  await until("the token is revoked", async () => !(await works(world.operator(real).listPods(IN_SHOP))));
 });
 
-test("a token that has expired is refused, and says so", limit, async (t) => {
+test("a token that has expired is refused, and says so", LIMIT, async (t) => {
   const world = await startWorld(t);
   const asked = {
     role: "viewer",
@@ -54,18 +54,18 @@ test("a token that has expired is refused, and says so", limit, async (t) => {
     description: "short",
   };
   const { token } = await world.operator().createApiToken(asked);
-  assert.deepEqual((await world.operator(token).listPods(inShop)).pods, []);
+  assert.deepEqual((await world.operator(token).listPods(IN_SHOP)).pods, []);
   world.clock.skip(60_000);
-  await assert.rejects(world.operator(token).listPods(inShop), {
+  await assert.rejects(world.operator(token).listPods(IN_SHOP), {
     code: status.UNAUTHENTICATED,
     details: "the token has expired",
   });
 });
 
-test("a token reaches its own namespace and none beside it", limit, async (t) => {
+test("a token reaches its own namespace and none beside it", LIMIT, async (t) => {
   const world = await startWorld(t);
   const token = await world.token("editor", ["shop"]);
-  await until("the token is known", () => works(world.operator(token).listPods(inShop)));
+  await until("the token is known", () => works(world.operator(token).listPods(IN_SHOP)));
   const { rolloutId } = await world.forage(token).applyResources(aRequest("a1", [aContainerService("web")]));
   const elsewhere = { ...aRequest("a2", [aContainerService("web")]), namespace: "other" };
   const other = await world.forage().applyResources(elsewhere);
@@ -74,13 +74,15 @@ test("a token reaches its own namespace and none beside it", limit, async (t) =>
     world.forage(token).applyResources(elsewhere),
     world.forage(token).deleteResources({ namespace: "other", labels: { a: "b" } }),
     collected(world.forage(token).watchRollout({ rolloutId: other.rolloutId })),
-    world.operator(token).listPods({ ...inShop, namespace: "other" }),
-    world.operator(token).listPods({ ...inShop, namespace: "" }),
+    world.operator(token).listPods({ ...IN_SHOP, namespace: "other" }),
+    world.operator(token).listPods({ ...IN_SHOP, namespace: "" }),
     world.operator(token).listResources({ namespace: "", labels: {} }),
     world.operator(token).listNodes({}),
     world.operator(token).getRollout({ by: { $case: "rolloutId", value: other.rolloutId } }),
     world.operator(token).delete({ namespace: "other", resources: [], labels: {}, all: true }),
-    world.operator(token).createJoinToken({ ttlSeconds: 0, nodeName: "", reusable: false, labels: {} }),
+    world
+      .operator(token)
+      .createJoinToken({ ttlSeconds: 0, nodeName: "", reusable: false, labels: {}, taints: [] }),
     collected(
       world.operator(token).logs({ namespace: "other", pod: "x", container: "", options: undefined }),
     ),
@@ -94,13 +96,13 @@ test("a token reaches its own namespace and none beside it", limit, async (t) =>
   assert.equal(rollout.namespace, "shop");
 });
 
-test("a viewer sees and changes nothing", limit, async (t) => {
+test("a viewer sees and changes nothing", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world);
   const viewer = await world.token("viewer");
   const { rolloutId } = await world.forage().applyResources(aRequest("a1", [aContainerService("web")]));
   await watchToEnd(world, rolloutId);
-  assert.equal((await world.operator(viewer).listPods(inShop)).pods.length, 2);
+  assert.equal((await world.operator(viewer).listPods(IN_SHOP)).pods.length, 2);
   assert.equal((await collected(world.forage(viewer).watchRollout({ rolloutId }))).length, 1);
   const denied = { code: status.PERMISSION_DENIED };
   await assert.rejects(world.forage(viewer).applyResources(aRequest("a2", [])), denied);
@@ -115,7 +117,7 @@ test("a viewer sees and changes nothing", limit, async (t) => {
   await assert.rejects(collected(exec), denied);
 });
 
-test("a reader of destinations sees endpoints and nothing else", limit, async (t) => {
+test("a reader of destinations sees endpoints and nothing else", LIMIT, async (t) => {
   const world = await startWorld(t);
   const reader = await world.token("destination-reader");
   const stream = world
@@ -125,10 +127,10 @@ test("a reader of destinations sees endpoints and nothing else", limit, async (t
     assert.equal(update.update?.$case, "noEndpoints");
     break;
   }
-  await assert.rejects(world.operator(reader).listPods(inShop), { code: status.PERMISSION_DENIED });
+  await assert.rejects(world.operator(reader).listPods(IN_SHOP), { code: status.PERMISSION_DENIED });
 });
 
-test("nodes and clients have no business with each other's services", limit, async (t) => {
+test("nodes and clients have no business with each other's services", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world);
   await assert.rejects(agent.forage().applyResources(aRequest("a1", [aContainerService("web")])), {
@@ -146,7 +148,7 @@ test("nodes and clients have no business with each other's services", limit, asy
   await assert.rejects(world.agents("").renew({ csr: Buffer.alloc(0) }), { code: status.UNAUTHENTICATED });
 });
 
-test("health is answered for anyone, and watched with a token", limit, async (t) => {
+test("health is answered for anyone, and watched with a token", LIMIT, async (t) => {
   const world = await startWorld(t);
   for (const service of ["", "forest.v1.ForageService", "io.linkerd.proxy.destination.Destination"])
     assert.deepEqual(await world.health("").check({ service }), { status: 1 }, service);

@@ -6,8 +6,8 @@ import { aContainerService, aRequest } from "./support/requests.ts";
 import { until } from "./support/until.ts";
 import { startWorld, type World } from "./support/world.ts";
 
-const limit = { timeout: 120_000 };
-const often = { autoscaling: { intervalSeconds: 1 } };
+const LIMIT = { timeout: 120_000 };
+const OFTEN = { autoscaling: { intervalSeconds: 1 } };
 /** Returns the usage of a pod that has been ready for long, as an agent reports it. */
 const usage = (cores: number) => ({
   cpuNanoCores: BigInt(Math.round(cores * 1e9)),
@@ -24,8 +24,8 @@ function scaled(autoscaling: object, more: object = {}) {
   return aContainerService("web", { scaling, ...more });
 }
 
-test("cpu: pods are measured on their nodes, and replicas follow, up and down", limit, async (t) => {
-  const world = await startWorld(t, {}, often);
+test("cpu: pods are measured on their nodes, and replicas follow, up and down", LIMIT, async (t) => {
+  const world = await startWorld(t, {}, OFTEN);
   const agent = await HollowAgent.start(world);
   await world.forage().applyResources(aRequest("a1", [scaled({ targetCpuUtilizationPercent: 50 })]));
   await until("it is asked for one pod", () => agent.metricsRequests.length === 1);
@@ -47,8 +47,8 @@ test("cpu: pods are measured on their nodes, and replicas follow, up and down", 
   await until("both are told", async () => (await scaleEvents(world)).join() === "ScaledUp,ScaledDown");
 });
 
-test("a metric that is pushed decides until it runs out; then nothing changes", limit, async (t) => {
-  const world = await startWorld(t, {}, often);
+test("a metric that is pushed decides until it runs out; then nothing changes", LIMIT, async (t) => {
+  const world = await startWorld(t, {}, OFTEN);
   const agent = await HollowAgent.start(world);
   const customMetrics = [{ name: "queue_depth", targetType: "AverageValue", targetValue: "10" }];
   await world.forage().applyResources(aRequest("a1", [scaled({ customMetrics })]));
@@ -78,8 +78,8 @@ test("a metric that is pushed decides until it runs out; then nothing changes", 
   assert.equal((await web(world)).replicas, 2, "what was decided is kept");
 });
 
-test("reads pods' own metrics by name, at the place that their annotations name", limit, async (t) => {
-  const world = await startWorld(t, {}, often);
+test("reads pods' own metrics by name, at the place that their annotations name", LIMIT, async (t) => {
+  const world = await startWorld(t, {}, OFTEN);
   const agent = await HollowAgent.start(world);
   const customMetrics = [{ name: "http_requests_total", targetType: "AverageValue", targetValue: "100" }];
   const annotations = { "forage.dev/metrics-port": "8080", "forage.dev/metrics-path": "/stats" };
@@ -101,8 +101,8 @@ test("reads pods' own metrics by name, at the place that their annotations name"
   assert.equal((await web(world)).autoscaling, undefined);
 });
 
-test("the size given is the one to begin with; a later one changes nothing, limits do", limit, async (t) => {
-  const world = await startWorld(t, {}, often);
+test("the size given is the one to begin with; a later one changes nothing, limits do", LIMIT, async (t) => {
+  const world = await startWorld(t, {}, OFTEN);
   await HollowAgent.start(world);
   const customMetrics = [{ name: "rps", targetType: "AverageValue", targetValue: "10" }];
   const apply = (id: string, replicas: number, limits: object) =>
@@ -146,7 +146,7 @@ for (const [what, role, method, name, body, status, message] of [
   ["an unknown field", "editor", "PUT", "rps", { value: 1, name: "x" }, 400, /name/],
   ["what isn't there", "editor", "DELETE", "rps", undefined, 404, /no value of metric "rps"/],
 ] as const) {
-  test(`${what} is refused in words`, limit, async (t) => {
+  test(`${what} is refused in words`, LIMIT, async (t) => {
     const world = await startWorld(t);
     const token = role === "" ? "" : await world.token(role, ["shop"]);
     const answer = await call(world, method, name, token, body);
@@ -155,7 +155,7 @@ for (const [what, role, method, name, body, status, message] of [
   });
 }
 
-test("values are listed with what they are of, and deleted one by one", limit, async (t) => {
+test("values are listed with what they are of, and deleted one by one", LIMIT, async (t) => {
   const world = await startWorld(t);
   const token = await world.token("editor", ["shop"]);
   const gpu = "vendor.example%2Fgpu";

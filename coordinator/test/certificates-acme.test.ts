@@ -16,21 +16,21 @@ import {
 } from "./support/certificate-world.ts";
 import { until } from "./support/until.ts";
 
-const host = "app.example.test";
+const HOST = "app.example.test";
 
 test("a hostname gets a certificate that leads to the authority's root", async (t) => {
   const { pebble, world } = await start(t);
-  world.controller.want(new Set([host]));
-  const { chainPem, keyPem } = await world.issued(host);
+  world.controller.want(new Set([HOST]));
+  const { chainPem, keyPem } = await world.issued(HOST);
   const [leaf, ...issuers] = splitCertificates(chainPem).map((pem) => new X509Certificate(pem));
-  assert.ok(leaf?.checkHost(host));
+  assert.ok(leaf?.checkHost(HOST));
   assert.ok(leaf?.checkPrivateKey(createPrivateKey(keyPem)));
   const root = new X509Certificate(pebble.root);
   const last = issuers.at(-1) ?? leaf;
   assert.ok(last?.checkIssued(root) && last.verify(root.publicKey));
   assert.deepEqual(
     world.events.map(({ reason, name }) => [reason, name]),
-    [["CertificateIssued", host]],
+    [["CertificateIssued", HOST]],
   );
   assert.deepEqual(world.controller.challenges(), [], "what was asked for once is taken down");
 });
@@ -45,81 +45,81 @@ test("nonces that the authority refuses cost no certificate", async (t) => {
 test("reports an authority that is down at first, and retries by itself", async (t) => {
   const { pebble, world } = await start(t);
   await pebble.stop();
-  world.controller.want(new Set([host]));
-  const message = await world.pending(host, "IssuerUnavailable");
+  world.controller.want(new Set([HOST]));
+  const message = await world.pending(HOST, "IssuerUnavailable");
   // The connection of an earlier request may end just then.
   assert.match(
     message,
     /^the authority at https:\/\/127\.0\.0\.1:\d+ can't be reached: .*ECONN(?:REFUSED|RESET)/,
   );
   await until("it was asked more than once", () => (world.controller.pause?.failures ?? 0) >= 2);
-  assert.equal(world.controller.holding(host), undefined, "it is nothing to do with the hostname");
+  assert.equal(world.controller.holding(HOST), undefined, "it is nothing to do with the hostname");
   await pebble.start();
-  await world.issued(host);
+  await world.issued(HOST);
   assert.equal(world.controller.pause, undefined);
 });
 
 test("an authority with an unknown root is reported as such", async (t) => {
   const { pebble, gateway } = await start(t);
   const world = await startCertificateWorld(t, gateway, settingsOf(pebble, await anotherRoot(t)));
-  world.controller.want(new Set([host]));
-  const message = await world.pending(host, "IssuerUnavailable");
+  world.controller.want(new Set([HOST]));
+  const message = await world.pending(HOST, "IssuerUnavailable");
   assert.match(message, /name its root in certificates\.acme\.caFile/);
 });
 
 test("a challenge that is answered wrongly fails in the authority's words, waits, and heals", async (t) => {
   const { world } = await start(t);
   world.answer("wrongly");
-  world.controller.want(new Set([host]));
-  const message = await world.pending(host, "IssueFailed");
+  world.controller.want(new Set([HOST]));
+  const message = await world.pending(HOST, "IssueFailed");
   assert.match(message, /^unauthorized: .*\(tried again at \d{4}-/);
-  const { hostname, failures, retryAtMs = 0, failedAtMs = 0 } = world.controller.holding(host) ?? {};
-  assert.ok(hostname === host && failures !== undefined && failures >= 1);
+  const { hostname, failures, retryAtMs = 0, failedAtMs = 0 } = world.controller.holding(HOST) ?? {};
+  assert.ok(hostname === HOST && failures !== undefined && failures >= 1);
   assert.ok(retryAtMs >= failedAtMs + 300);
   const told = world.events.filter(({ reason }) => reason === "CertificateFailed");
   assert.match(told[0]?.message ?? "", /^unauthorized: /);
   world.answer("rightly");
-  await world.issued(host);
-  assert.equal(world.controller.holding(host)?.failures, 0);
+  await world.issued(HOST);
+  assert.equal(world.controller.holding(HOST)?.failures, 0);
 });
 
 test("the authority isn't asked to look before the gateways answer", async (t) => {
   const { world, pebble } = await start(t);
   world.answer("never");
-  world.controller.want(new Set([host]));
+  world.controller.want(new Set([HOST]));
   await until("the challenge is posted", () => world.controller.challenges().length === 1);
   const [challenge] = world.controller.challenges();
-  assert.equal(challenge?.hostname, host);
+  assert.equal(challenge?.hostname, HOST);
   await until("the authority knows of the order", () =>
     /There are now \d+ (orders|authorizations)/.test(pebble.readLog()),
   );
   assert.deepEqual(world.asked, []);
   world.answer("rightly");
   world.controller.served(new Set([challenge?.token ?? ""]));
-  await world.issued(host);
+  await world.issued(HOST);
   assert.deepEqual(new Set(world.asked), new Set([`/.well-known/acme-challenge/${challenge?.token}`]));
 });
 
 test("after a restart no certificate is ordered again, and the account is the same", async (t) => {
   const { world, pebble } = await start(t);
-  world.controller.want(new Set([host]));
-  const { chainPem } = await world.issued(host);
+  world.controller.want(new Set([HOST]));
+  const { chainPem } = await world.issued(HOST);
   await world.restart();
-  assert.equal((await world.issued(host)).chainPem, chainPem);
-  world.controller.want(new Set([host, "b.example.test"]));
+  assert.equal((await world.issued(HOST)).chainPem, chainPem);
+  world.controller.want(new Set([HOST, "b.example.test"]));
   await world.issued("b.example.test");
   assert.equal(pebble.readLog().match(/There are now \d+ accounts in memory/g)?.length, 1);
-  assert.equal((await world.issued(host)).chainPem, chainPem);
+  assert.equal((await world.issued(HOST)).chainPem, chainPem);
 });
 
 test("an authority that has lost its accounts gets ours again", async (t) => {
   const { world, pebble } = await start(t);
-  world.controller.want(new Set([host]));
-  const first = await world.issued(host);
+  world.controller.want(new Set([HOST]));
+  const first = await world.issued(HOST);
   await pebble.stop();
   await pebble.start();
-  world.controller.renew(host);
-  const second = await world.issued(host, first);
+  world.controller.renew(HOST);
+  const second = await world.issued(HOST, first);
   const last = new X509Certificate(splitCertificates(second.chainPem).at(-1) ?? "");
   assert.ok(last.verify(new X509Certificate(pebble.root).publicKey));
   assert.equal(world.events.filter(({ reason }) => reason === "CertificateFailed").length, 0);
@@ -127,9 +127,9 @@ test("an authority that has lost its accounts gets ours again", async (t) => {
 
 test("short-lived certificates are renewed in time, with another key", async (t) => {
   const { world } = await start(t, { validitySeconds: 15 });
-  world.controller.want(new Set([host]));
-  const first = await world.issued(host);
-  const second = await world.issued(host, first);
+  world.controller.want(new Set([HOST]));
+  const first = await world.issued(HOST);
+  const second = await world.issued(HOST, first);
   assert.notEqual(second.keyPem, first.keyPem);
   const leaf = new X509Certificate(first.chainPem);
   assert.ok(
@@ -149,8 +149,8 @@ test("a wildcard is refused with the reason, without a request to the authority"
 test("an account is tied to what the authority knows already", async (t) => {
   const hmacKey = randomBytes(32).toString("base64url");
   const { pebble, gateway, world } = await start(t, { externalKeys: { "customer-1": hmacKey } });
-  world.controller.want(new Set([host]));
-  const message = await world.pending(host, "IssuerUnavailable");
+  world.controller.want(new Set([HOST]));
+  const message = await world.pending(HOST, "IssuerUnavailable");
   assert.match(message, /no account with the authority: externalAccountRequired/);
   const { acme } = settingsOf(pebble);
   const hmacKeyFile = await fileOf(t, hmacKey);
@@ -158,18 +158,18 @@ test("an account is tied to what the authority knows already", async (t) => {
     issuer: "acme",
     acme: acme && { ...acme, externalAccountBinding: { keyId: "customer-1", hmacKeyFile } },
   });
-  bound.controller.want(new Set([host]));
-  await bound.issued(host);
+  bound.controller.want(new Set([HOST]));
+  await bound.issued(HOST);
   assert.ok(bound.log.length > 0 && !bound.log.join("").includes(hmacKey));
 });
 
 test("what is logged holds no key", async (t) => {
   const { world } = await start(t);
   world.answer("wrongly");
-  world.controller.want(new Set([host]));
-  await world.pending(host, "IssueFailed");
+  world.controller.want(new Set([HOST]));
+  await world.pending(HOST, "IssueFailed");
   world.answer("rightly");
-  const { keyPem } = await world.issued(host);
+  const { keyPem } = await world.issued(HOST);
   const log = world.log.join("");
   assert.ok(world.log.length >= 3);
   assert.doesNotMatch(log, /PRIVATE KEY/);

@@ -9,12 +9,12 @@ import { aContainerService, aRequest, aService } from "./support/requests.ts";
 import { until } from "./support/until.ts";
 import { startWorld, type World } from "./support/world.ts";
 
-const host = "shop.example.test";
+const HOST = "shop.example.test";
 
 test("a route that terminates TLS and names no secret gets a certificate of the development CA", async (t) => {
   const world = await startWorld(t, {}, { certificates: { issuer: "self-signed" } });
-  await applyRoute(world, [host, "*.example.test"]);
-  const { chainPem } = await inState(world, host, "ready");
+  await applyRoute(world, [HOST, "*.example.test"]);
+  const { chainPem } = await inState(world, HOST, "ready");
   await inState(world, "*.example.test", "ready");
   const { certificatePem } = await world.operator().getCertificateAuthority({});
   const root = new X509Certificate(certificatePem);
@@ -26,7 +26,7 @@ test("a route that terminates TLS and names no secret gets a certificate of the 
     const { events } = await world
       .operator()
       .listEvents({ namespace: "", filter: undefined, limit: 0, after: 0n });
-    return events.some(({ reason, name }) => reason === "CertificateIssued" && name === host);
+    return events.some(({ reason, name }) => reason === "CertificateIssued" && name === HOST);
   });
 
   const metrics = await (await fetch(`http://127.0.0.1:${world.coordinator.http.port}/metrics`)).text();
@@ -36,17 +36,17 @@ test("a route that terminates TLS and names no secret gets a certificate of the 
   assert.match(metrics, /forage_certificate_attempts_total\{result="succeeded"\} 2/);
 
   await world.restart();
-  assert.equal((await inState(world, host, "ready")).chainPem, chainPem, "it outlives a restart");
+  assert.equal((await inState(world, HOST, "ready")).chainPem, chainPem, "it outlives a restart");
   assert.equal((await world.operator().getCertificateAuthority({})).certificatePem, certificatePem);
 
-  await world.operator().renewCertificate({ hostname: host });
-  await until("another one has come", async () => (await certificateOf(world, host))?.chainPem !== chainPem);
+  await world.operator().renewCertificate({ hostname: HOST });
+  await until("another one has come", async () => (await certificateOf(world, HOST))?.chainPem !== chainPem);
 });
 
 test("the same by HTTP, for holders of the same tokens", async (t) => {
   const world = await startWorld(t, {}, { certificates: { issuer: "self-signed" } });
-  await applyRoute(world, [host]);
-  const { chainPem } = await inState(world, host, "ready");
+  await applyRoute(world, [HOST]);
+  const { chainPem } = await inState(world, HOST, "ready");
   const call = async (path: string, role: "admin" | "viewer", method = "GET") => {
     const url = `http://127.0.0.1:${world.coordinator.http.port}/api/v1/${path}`;
     const headers = { authorization: `Bearer ${await world.token(role)}` };
@@ -55,7 +55,7 @@ test("the same by HTTP, for holders of the same tokens", async (t) => {
   };
   const all = await call("certificates", "viewer");
   assert.deepEqual([all.status, all.body.issuer], [200, "the cluster's development CA"]);
-  const one = await call(`certificates/${host}`, "viewer");
+  const one = await call(`certificates/${HOST}`, "viewer");
   assert.deepEqual([one.body.state, one.body.chainPem], ["ready", chainPem]);
   assert.match(String(one.body.notAfter), /^\d{4}-.*Z$/);
   assert.doesNotMatch(JSON.stringify([all.body, one.body]), /PRIVATE/);
@@ -64,21 +64,21 @@ test("the same by HTTP, for holders of the same tokens", async (t) => {
     String((await call("certificateauthority", "viewer")).body.certificatePem),
     /BEGIN CERTIFICATE/,
   );
-  assert.equal((await call(`certificates/${host}/renew`, "viewer", "POST")).status, 403);
-  assert.equal((await call(`certificates/${host}/renew`, "admin", "POST")).status, 200);
-  await until("another one has come", async () => (await certificateOf(world, host))?.chainPem !== chainPem);
+  assert.equal((await call(`certificates/${HOST}/renew`, "viewer", "POST")).status, 403);
+  assert.equal((await call(`certificates/${HOST}/renew`, "admin", "POST")).status, 200);
+  await until("another one has come", async () => (await certificateOf(world, HOST))?.chainPem !== chainPem);
 });
 
 test("the certificate shows in the route's conditions", async (t) => {
   const world = await startWorld(t, {}, { certificates: { issuer: "self-signed" } });
-  await applyRoute(world, [host]);
-  await inState(world, host, "ready");
+  await applyRoute(world, [HOST]);
+  await inState(world, HOST, "ready");
   await until("the route says so", async () => (await conditionOf(world))?.status === true);
 });
 
 test("without an issuer the route says what to set, and nothing can be renewed", async (t) => {
   const world = await startWorld(t);
-  await applyRoute(world, [host]);
+  await applyRoute(world, [HOST]);
   const condition = await conditionOf(world);
   assert.deepEqual([condition?.status, condition?.reason], [false, "IssuerNotConfigured"]);
   assert.deepEqual(await world.operator().listCertificates({ hostname: "" }), {
@@ -86,16 +86,16 @@ test("without an issuer the route says what to set, and nothing can be renewed",
     issuer: "",
   });
   const refused = { code: status.FAILED_PRECONDITION, details: /certificates\.issuer/ };
-  await assert.rejects(world.operator().renewCertificate({ hostname: host }), refused);
+  await assert.rejects(world.operator().renewCertificate({ hostname: HOST }), refused);
   await assert.rejects(world.operator().getCertificateAuthority({}), refused);
 });
 
 test("rejects a renewal by a viewer, and of a hostname that no route needs", async (t) => {
   const world = await startWorld(t, {}, { certificates: { issuer: "self-signed" } });
   const viewer = world.operator(await world.token("viewer"));
-  await assert.rejects(viewer.renewCertificate({ hostname: host }), { code: status.PERMISSION_DENIED });
+  await assert.rejects(viewer.renewCertificate({ hostname: HOST }), { code: status.PERMISSION_DENIED });
   assert.deepEqual((await viewer.listCertificates({ hostname: "" })).certificates, []);
-  await assert.rejects(world.operator().renewCertificate({ hostname: host }), {
+  await assert.rejects(world.operator().renewCertificate({ hostname: HOST }), {
     code: status.NOT_FOUND,
     details: /no route needs/,
   });

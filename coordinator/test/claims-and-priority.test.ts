@@ -7,16 +7,16 @@ import { aContainerService, aRequest, watchToEnd } from "./support/requests.ts";
 import { until } from "./support/until.ts";
 import { startWorld, type World } from "./support/world.ts";
 
-const limit = { timeout: 180_000 };
-const one = { scaling: { replicas: 1 } };
-const claimRef = { namespace: "shop", kind: "claim", name: "data" };
+const LIMIT = { timeout: 180_000 };
+const ONE = { scaling: { replicas: 1 } };
+const CLAIM_REF = { namespace: "shop", kind: "claim", name: "data" };
 
-test("a claim goes where its first pod goes, and holds later pods there", limit, async (t) => {
+test("a claim goes where its first pod goes, and holds later pods there", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agents = new Map<string, HollowAgent>();
   for (const name of ["n1", "n2", "n3"]) agents.set(name, await HollowAgent.start(world, { name }));
   await put(world, "data", { $case: "claim", value: { capacity: "1Gi" } });
-  await apply(world, "a1", aContainerService("db", { ...one, ...withClaim() }));
+  await apply(world, "a1", aContainerService("db", { ...ONE, ...withClaim() }));
   const node = await claimNode(world);
   const [pod] = [...(agents.get(node)?.assignments.values() ?? [])];
   assert.deepEqual(pod?.claims, [{ name: "data", capacityBytes: 1_073_741_824n }]);
@@ -32,7 +32,7 @@ test("a claim goes where its first pod goes, and holds later pods there", limit,
   });
 });
 
-test("pods that share a new claim and come at once go to one node", limit, async (t) => {
+test("pods that share a new claim and come at once go to one node", LIMIT, async (t) => {
   const world = await startWorld(t);
   for (const name of ["n1", "n2", "n3"]) await HollowAgent.start(world, { name });
   await put(world, "data", { $case: "claim", value: {} });
@@ -44,10 +44,10 @@ test("pods that share a new claim and come at once go to one node", limit, async
   assert.equal(new Set(pods.map((it) => it.node)).size, 1);
 });
 
-test("a pod whose claim isn't there says so, and is placed when it comes", limit, async (t) => {
+test("a pod whose claim isn't there says so, and is placed when it comes", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world);
-  await world.forage().applyResources(aRequest("a1", [aContainerService("db", { ...one, ...withClaim() })]));
+  await world.forage().applyResources(aRequest("a1", [aContainerService("db", { ...ONE, ...withClaim() })]));
   await until("it says what it waits for", async () => {
     const { pods } = await world
       .operator()
@@ -60,14 +60,14 @@ test("a pod whose claim isn't there says so, and is placed when it comes", limit
 
 test(
   "a claim in use stays; one that isn't is gone once its node says that it has removed the data",
-  limit,
+  LIMIT,
   async (t) => {
     const world = await startWorld(t);
     const agent = await HollowAgent.start(world);
     const stranger = await HollowAgent.start(world, { name: "n2", cpu: "0" });
     await put(world, "data", { $case: "claim", value: {} });
-    await apply(world, "a1", aContainerService("db", { ...one, ...withClaim() }));
-    await assert.rejects(world.operator().deleteObject(claimRef), {
+    await apply(world, "a1", aContainerService("db", { ...ONE, ...withClaim() }));
+    await assert.rejects(world.operator().deleteObject(CLAIM_REF), {
       code: status.FAILED_PRECONDITION,
       details: /in use by shop\/container_service\/db, pod db-/,
     });
@@ -78,7 +78,7 @@ test(
         .listPods({ namespace: "shop", labels: {}, workload: "", node: "", name: "" });
       return pods.length === 0;
     });
-    assert.deepEqual(await world.operator().deleteObject(claimRef), { pending: true });
+    assert.deepEqual(await world.operator().deleteObject(CLAIM_REF), { pending: true });
     await until("the node is told", () => agent.claimRemovals.length > 0);
     assert.deepEqual(agent.claimRemovals, [{ namespace: "shop", name: "data" }]);
     await assert.rejects(put(world, "data", { $case: "claim", value: {} }), {
@@ -92,7 +92,7 @@ test(
     stranger.say({ $case: "heartbeat", value: { assignmentRevision: 0n, usage: undefined } });
     await world.operator().listNodes({});
     assert.equal(
-      (await world.operator().getObject(claimRef)).object?.name,
+      (await world.operator().getObject(CLAIM_REF)).object?.name,
       "data",
       "another node's word doesn't count",
     );
@@ -100,7 +100,7 @@ test(
     await until("the claim is gone", () =>
       world
         .operator()
-        .getObject(claimRef)
+        .getObject(CLAIM_REF)
         .then(
           () => false,
           () => true,
@@ -109,7 +109,7 @@ test(
   },
 );
 
-test("an important pod takes the place of less important ones, which stop gracefully", limit, async (t) => {
+test("an important pod takes the place of less important ones, which stop gracefully", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world, { cpu: "1" });
   await put(world, "high", { $case: "priorityClass", value: { value: 1_000 } }, "");
@@ -125,7 +125,7 @@ test("an important pod takes the place of less important ones, which stop gracef
   const { rolloutId } = await world
     .forage()
     .applyResources(
-      aRequest("a2", [aContainerService("vip", { ...one, container: asking("500m"), podConfig })]),
+      aRequest("a2", [aContainerService("vip", { ...ONE, container: asking("500m"), podConfig })]),
     );
   await until("two are asked to stop", () => stopping.length === 2);
   await until("the important one says what it waits for", async () => {
@@ -150,11 +150,11 @@ test("an important pod takes the place of less important ones, which stop gracef
   assert.deepEqual(left, ["low", "vip"]);
 });
 
-test("a class that never preempts waits, and a pod without a class preempts none", limit, async (t) => {
+test("a class that never preempts waits, and a pod without a class preempts none", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world, { cpu: "1" });
   await put(world, "polite", { $case: "priorityClass", value: { value: 1_000, neverPreempts: true } }, "");
-  await apply(world, "a1", aContainerService("low", { ...one, container: asking("900m") }));
+  await apply(world, "a1", aContainerService("low", { ...ONE, container: asking("900m") }));
   const podConfig = { priorityClassName: "polite" };
   const lines = await watchToEnd(
     world,
@@ -162,7 +162,7 @@ test("a class that never preempts waits, and a pod without a class preempts none
       await world
         .forage()
         .applyResources(
-          aRequest("a2", [aContainerService("vip", { ...one, container: asking("500m"), podConfig })]),
+          aRequest("a2", [aContainerService("vip", { ...ONE, container: asking("500m"), podConfig })]),
         )
     ).rolloutId,
   );
@@ -173,7 +173,7 @@ test("a class that never preempts waits, and a pod without a class preempts none
   );
 });
 
-test("a class that isn't there is refused by its path; built-in ones are always there", limit, async (t) => {
+test("a class that isn't there is refused by its path; built-in ones are always there", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world);
   const named = (priorityClassName: string) => aContainerService("web", { podConfig: { priorityClassName } });
@@ -192,12 +192,12 @@ test("a class that isn't there is refused by its path; built-in ones are always 
   ]);
 });
 
-test("the default class is everybody's who names none, and one only", limit, async (t) => {
+test("the default class is everybody's who names none, and one only", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world, { cpu: "1" });
   await put(world, "low", { $case: "priorityClass", value: { value: -10 } }, "");
   const podConfig = { priorityClassName: "low" };
-  await apply(world, "a1", aContainerService("low", { ...one, container: asking("900m"), podConfig }));
+  await apply(world, "a1", aContainerService("low", { ...ONE, container: asking("900m"), podConfig }));
   await put(world, "usual", { $case: "priorityClass", value: { value: 10, globalDefault: true } }, "");
   await assert.rejects(
     put(world, "other", { $case: "priorityClass", value: { value: 1, globalDefault: true } }, ""),
@@ -207,7 +207,7 @@ test("the default class is everybody's who names none, and one only", limit, asy
   );
   await world
     .forage()
-    .applyResources(aRequest("a2", [aContainerService("web", { ...one, container: asking("900m") })]));
+    .applyResources(aRequest("a2", [aContainerService("web", { ...ONE, container: asking("900m") })]));
   await until("it has taken the place", () =>
     [...agent.assignments.values()].some(({ workloadName, stopping }) => workloadName === "web" && !stopping),
   );
@@ -222,7 +222,7 @@ function asking(cpu: string) {
 }
 
 async function claimNode(world: World): Promise<string> {
-  const { object } = await world.operator().getObject(claimRef);
+  const { object } = await world.operator().getObject(CLAIM_REF);
   return object?.spec?.$case === "claim" ? object.spec.value.node : "";
 }
 

@@ -6,13 +6,13 @@ import { aContainerService, aJob, aRequest, watchToEnd } from "./support/request
 import { until } from "./support/until.ts";
 import { startWorld, type World } from "./support/world.ts";
 
-const limit = { timeout: 180_000 };
+const LIMIT = { timeout: 180_000 };
 const after = (names: string, extra: object = {}) => ({
   podConfig: { annotations: { "forage.dev/depends-on": names } },
   ...extra,
 });
 
-test("a service begins once the job that it depends on is complete", limit, async (t) => {
+test("a service begins once the job that it depends on is complete", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world);
   const bundle = [aJob("migrate"), aContainerService("web", after("job/migrate"))];
@@ -28,7 +28,7 @@ test("a service begins once the job that it depends on is complete", limit, asyn
   assert.ok(lines.includes("container_service/web SUCCEEDED 2/2 ready"), lines.join("\n"));
 });
 
-test("a service that waits for a failed job fails its rollout, and says why", limit, async (t) => {
+test("a service that waits for a failed job fails its rollout, and says why", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world, { behaviour: (pod) => endedPod(pod, 3, "no table\n") });
   const once = { podConfig: { annotations: { "forage.dev/backoff-limit": "0" } } };
@@ -43,7 +43,7 @@ test("a service that waits for a failed job fails its rollout, and says why", li
   );
 });
 
-test("what runs goes on while the new version waits, and is replaced by its like", limit, async (t) => {
+test("what runs goes on while the new version waits, and is replaced by its like", LIMIT, async (t) => {
   const world = await startWorld(t);
   const isMigration = ({ workloadKind }: PodAssignment) => workloadKind === "job";
   const agent = await HollowAgent.start(world);
@@ -67,7 +67,7 @@ test("what runs goes on while the new version waits, and is replaced by its like
   assert.ok(imagesOf(agent, "container_service").every((name) => name.endsWith(":v2")));
 });
 
-test("unknown names, bad ones and circles are refused by their path", limit, async (t) => {
+test("unknown names, bad ones and circles are refused by their path", LIMIT, async (t) => {
   const world = await startWorld(t);
   for (const [resources, description] of [
     [

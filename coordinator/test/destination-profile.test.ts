@@ -13,19 +13,19 @@ import { collected } from "./support/until.ts";
 import { virtualIpOf } from "./support/virtual-ip.ts";
 import { startWorld, type World } from "./support/world.ts";
 
-const limit = { timeout: 180_000 };
-const fqn = "web.shop.svc.cluster.local";
+const LIMIT = { timeout: 180_000 };
+const FQN = "web.shop.svc.cluster.local";
 
 for (const listener of ["TLS", "plain text"] as const) {
-  test(`over ${listener} a profile leads a proxy to the service's endpoints`, limit, async (t) => {
+  test(`over ${listener} a profile leads a proxy to the service's endpoints`, LIMIT, async (t) => {
     const world = await startWorld(t);
     const destination = listener === "TLS" ? world.destination() : world.plainDestination();
     await HollowAgent.start(world);
-    const profiles = new Profiles(destination.getProfile({ scheme: "", path: fqn, contextToken: "{" }));
+    const profiles = new Profiles(destination.getProfile({ scheme: "", path: FQN, contextToken: "{" }));
     assert.equal((await profiles.next()).fullyQualifiedName, "", "at once, though nothing is known");
     await apply(world, {});
     const profile = await profiles.next();
-    assert.equal(profile.fullyQualifiedName, fqn);
+    assert.equal(profile.fullyQualifiedName, FQN);
     assert.equal(profile.retryBudget?.minRetriesPerSecond, 10);
     const [override] = profile.dstOverrides;
     assert.ok(override && override.weight > 0);
@@ -48,7 +48,7 @@ for (const listener of ["TLS", "plain text"] as const) {
 for (const listener of ["TLS", "plain text"] as const) {
   test(
     `over ${listener} a virtual IP leads to its service for as long as it is the service's`,
-    limit,
+    LIMIT,
     async (t) => {
       const world = await startWorld(t);
       const destination = listener === "TLS" ? world.destination() : world.plainDestination();
@@ -59,10 +59,10 @@ for (const listener of ["TLS", "plain text"] as const) {
         new Profiles(destination.getProfile({ scheme: "", path: `${ip}:${port}`, contextToken: "" }));
       const [asked, elsewhere] = [ask(80), ask(81)];
       const profile = await asked.next();
-      assert.equal(profile.fullyQualifiedName, fqn);
+      assert.equal(profile.fullyQualifiedName, FQN);
       assert.deepEqual(
         profile.dstOverrides.map(({ authority }) => authority),
-        [`${fqn}:80`],
+        [`${FQN}:80`],
       );
       assert.deepEqual(
         await elsewhere.next(),
@@ -83,17 +83,17 @@ for (const listener of ["TLS", "plain text"] as const) {
   );
 }
 
-test("an address of a load balancer leads to its service, too", limit, async (t) => {
+test("an address of a load balancer leads to its service, too", LIMIT, async (t) => {
   const { services } = readConfig(["--data-dir", "/nonexistent"], {});
   const world = await startWorld(t, {}, { services: { ...services, loadBalancerIps: ["198.51.100.7/32"] } });
   await HollowAgent.start(world);
   await apply(world, {}, "LoadBalancer");
   const path = "198.51.100.7:80";
   const profiles = new Profiles(world.destination().getProfile({ scheme: "", path, contextToken: "" }));
-  while ((await profiles.next()).fullyQualifiedName !== fqn);
+  while ((await profiles.next()).fullyQualifiedName !== FQN);
 });
 
-test("a virtual IP of IPv6 leads to its service, however it is written", limit, async (t) => {
+test("a virtual IP of IPv6 leads to its service, however it is written", LIMIT, async (t) => {
   const { services } = readConfig(["--data-dir", "/nonexistent"], {});
   const world = await startWorld(t, {}, { services: { ...services, virtualIps6: "fd96::7/128" } });
   await HollowAgent.start(world);
@@ -101,18 +101,18 @@ test("a virtual IP of IPv6 leads to its service, however it is written", limit, 
   assert.match(await virtualIpOf(world, "web"), /^10\.96\./, "that of IPv4 comes first");
   for (const path of ["[fd96::7]:80", "[FD96:0:0::0007]:80"]) {
     const profiles = new Profiles(world.destination().getProfile({ scheme: "", path, contextToken: "" }));
-    while ((await profiles.next()).fullyQualifiedName !== fqn);
+    while ((await profiles.next()).fullyQualifiedName !== FQN);
     profiles.close();
   }
 });
 
-test("what a service says of its endpoints reaches those who look it up", limit, async (t) => {
+test("what a service says of its endpoints reaches those who look it up", LIMIT, async (t) => {
   const world = await startWorld(t);
   const zone = { "topology.kubernetes.io/zone": "a" };
   await HollowAgent.start(world, { name: "n1", labels: zone });
   await apply(world, { "forage.dev/protocol": "http2", "forage.dev/tls-identity": "web.example" });
   const contextToken = JSON.stringify({ ns: "shop", nodeName: "n1", pod: "p" });
-  const stream = world.destination().get({ scheme: "", path: `${fqn}:80`, contextToken });
+  const stream = world.destination().get({ scheme: "", path: `${FQN}:80`, contextToken });
   stream.on("error", () => {});
   for await (const { update } of stream) {
     if (update?.$case !== "add") continue;
@@ -125,7 +125,7 @@ test("what a service says of its endpoints reaches those who look it up", limit,
   }
 });
 
-test("what can't be answered says so, and in a way that lets a proxy go on", limit, async (t) => {
+test("what can't be answered says so, and in a way that lets a proxy go on", LIMIT, async (t) => {
   const world = await startWorld(t);
   // Pods of both hosts have the same IP of their own.
   await HollowAgent.start(world, { name: "n1", address: "127.0.0.2" });
@@ -133,7 +133,7 @@ test("what can't be answered says so, and in a way that lets a proxy go on", lim
   await apply(world, {});
   for (const destination of [world.destination(), world.plainDestination()]) {
     const profile = (path: string) => destination.getProfile({ scheme: "", path, contextToken: "" });
-    for (const path of ["", "web", `${fqn}:0`, "10.0.0.1:x", "web.shop.svc.example.com"])
+    for (const path of ["", "web", `${FQN}:0`, "10.0.0.1:x", "web.shop.svc.example.com"])
       await assert.rejects(collected(profile(path)), { code: status.INVALID_ARGUMENT }, path);
     await assert.rejects(collected(profile("10.0.0.1:80")), { code: status.FAILED_PRECONDITION });
     for (const path of ["192.0.2.99:80", "gone.shop.svc.cluster.local"]) {
@@ -144,13 +144,13 @@ test("what can't be answered says so, and in a way that lets a proxy go on", lim
   }
 });
 
-test("a token of another namespace learns nothing, by name or by address", limit, async (t) => {
+test("a token of another namespace learns nothing, by name or by address", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world);
   await apply(world, {});
   const stranger = world.destination(await world.token("destination-reader", ["other"]));
   for (const method of ["get", "getProfile"] as const) {
-    const stream = stranger[method]({ scheme: "", path: fqn, contextToken: "" });
+    const stream = stranger[method]({ scheme: "", path: FQN, contextToken: "" });
     await assert.rejects(collected<unknown>(stream), { code: status.PERMISSION_DENIED });
   }
   const path = "127.0.0.1:20000";
@@ -161,9 +161,9 @@ test("a token of another namespace learns nothing, by name or by address", limit
   assert.equal((await told.next()).endpoint?.metricLabels.namespace, "shop");
 });
 
-test("profiles end well when the coordinator stops", limit, async (t) => {
+test("profiles end well when the coordinator stops", LIMIT, async (t) => {
   const world = await startWorld(t);
-  const profiles = new Profiles(world.destination().getProfile({ scheme: "", path: fqn, contextToken: "" }));
+  const profiles = new Profiles(world.destination().getProfile({ scheme: "", path: FQN, contextToken: "" }));
   await profiles.next();
   const ended = profiles.rest();
   await world.restart();

@@ -11,16 +11,16 @@ import { aContainerService, aRequest, aService, watchToEnd } from "./support/req
 import { collected } from "./support/until.ts";
 import { startWorld, type World } from "./support/world.ts";
 
-const limit = { timeout: 120_000 };
-const web = "web.shop.svc.cluster.local:80";
+const LIMIT = { timeout: 120_000 };
+const WEB = "web.shop.svc.cluster.local:80";
 
 for (const listener of ["TLS", "plain text"] as const) {
   test(
     `over ${listener} a stream sends the present state at once, and then each change`,
-    limit,
+    LIMIT,
     async (t) => {
       const world = await startWorld(t);
-      const found = listener === "TLS" ? lookUp(world, web) : lookUpPlain(world, web);
+      const found = listener === "TLS" ? lookUp(world, WEB) : lookUpPlain(world, WEB);
       await found.until(() => found.exists === false);
       await apply(world, [aService("web", "web")]);
       await found.until(() => found.exists === true && found.endpoints.size === 0);
@@ -38,7 +38,7 @@ for (const listener of ["TLS", "plain text"] as const) {
       agent.report(agent.running(first));
       await found.until(() => found.pods().join() === first.name);
 
-      const late = lookUp(world, web);
+      const late = lookUp(world, WEB);
       await late.until(() => late.endpoints.size === 1);
       assert.deepEqual(late.updates, ["add"], "the first message of a late stream holds everything");
       await world.operator().delete({ namespace: "shop", resources: [], labels: {}, all: true });
@@ -47,11 +47,11 @@ for (const listener of ["TLS", "plain text"] as const) {
   );
 }
 
-test("a pod that stops is taken out, and the one that comes for it put in", limit, async (t) => {
+test("a pod that stops is taken out, and the one that comes for it put in", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world);
   await apply(world, [aService("web", "web"), aContainerService("web")]);
-  const found = lookUp(world, web);
+  const found = lookUp(world, WEB);
   await found.until(() => found.endpoints.size === 2);
   const before = found.pods();
   const container = { name: "main", image: "registry.example/team/app:v2", ports: [{ containerPort: 8080 }] };
@@ -62,7 +62,7 @@ test("a pod that stops is taken out, and the one that comes for it put in", limi
   assert.equal(found.pods().filter((pod) => before.includes(pod)).length, 0);
 });
 
-test("endpoints of a node that is lost go, and come back with it", limit, async (t) => {
+test("endpoints of a node that is lost go, and come back with it", LIMIT, async (t) => {
   const tolerant = {
     startGraceSeconds: 0,
     unreachableTolerationSeconds: 3_600,
@@ -73,7 +73,7 @@ test("endpoints of a node that is lost go, and come back with it", limit, async 
   const lost = await HollowAgent.start(world, { name: "n1", address: "192.0.2.1" });
   const kept = await HollowAgent.start(world, { name: "n2", address: "192.0.2.2" });
   await apply(world, [aService("web", "web"), aContainerService("web", { scaling: { replicas: 4 } })]);
-  const found = lookUp(world, web);
+  const found = lookUp(world, WEB);
   await found.until(() => found.endpoints.size === 4);
   assert.ok(lost.assignments.size > 0 && kept.assignments.size > 0, "both have pods");
   lost.close();
@@ -85,7 +85,7 @@ test("endpoints of a node that is lost go, and come back with it", limit, async 
   await found.until(() => found.endpoints.size === 4);
 });
 
-test("ports lead where the service says, or to their own number", limit, async (t) => {
+test("ports lead where the service says, or to their own number", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world);
   const ports = [
@@ -119,7 +119,7 @@ test("ports lead where the service says, or to their own number", limit, async (
   }
 });
 
-test("a path that can't be a service's name is INVALID_ARGUMENT, whatever else is sent", limit, async (t) => {
+test("a path that can't be a service's name is INVALID_ARGUMENT, whatever else is sent", LIMIT, async (t) => {
   const world = await startWorld(t);
   for (const path of [
     "",
@@ -134,17 +134,17 @@ test("a path that can't be a service's name is INVALID_ARGUMENT, whatever else i
       });
     }
   }
-  const found = new Lookup(world.destination().get({ scheme: "k8s", path: web, contextToken: "{{garbage" }));
+  const found = new Lookup(world.destination().get({ scheme: "k8s", path: WEB, contextToken: "{{garbage" }));
   await found.until(() => found.exists === false);
 });
 
-test("a reader that stalls gets the newest state, not all that happened meanwhile", limit, async (t) => {
+test("a reader that stalls gets the newest state, not all that happened meanwhile", LIMIT, async (t) => {
   const world = await startWorld(t);
   // Long names make messages of 7 KiB, so that what lies on the way to a stalled reader is soon full.
   const name = `web-${"x".repeat(44)}`;
   const agent = await HollowAgent.start(world, { cpu: "64", name: `n-${"x".repeat(50)}` });
   await apply(world, [aService("web", name), aContainerService(name, { scaling: { replicas: 30 } })]);
-  const [stalled, attentive] = [lookUp(world, web), lookUp(world, web)];
+  const [stalled, attentive] = [lookUp(world, WEB), lookUp(world, WEB)];
   await stalled.until(() => stalled.endpoints.size === 30);
   await attentive.until(() => attentive.endpoints.size === 30);
   const pods = [...agent.assignments.values()];
@@ -164,12 +164,12 @@ test("a reader that stalls gets the newest state, not all that happened meanwhil
 
 test(
   "streams end well when the coordinator stops, and what comes after it answers the same",
-  limit,
+  LIMIT,
   async (t) => {
     const world = await startWorld(t);
     const agent = await HollowAgent.start(world);
     await apply(world, [aService("web", "web"), aContainerService("web")]);
-    const streams = [lookUp(world, web), lookUpPlain(world, web)];
+    const streams = [lookUp(world, WEB), lookUpPlain(world, WEB)];
     for (const stream of streams) await stream.until(() => stream.endpoints.size === 2);
     const reading = streams.map(async (stream) => {
       while (await stream.read());
@@ -178,18 +178,18 @@ test(
     await world.restart();
     await Promise.all(reading);
     for (const stream of streams) assert.equal((await stream.ended).code, status.OK);
-    const found = lookUp(world, web);
+    const found = lookUp(world, WEB);
     await found.until(() => found.endpoints.size === 2);
   },
 );
 
-test("hundreds of look-ups share one connection", limit, async (t) => {
+test("hundreds of look-ups share one connection", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world);
   await apply(world, [aService("web", "web"), aContainerService("web")]);
   const destination = world.destination();
   const streams = Array.from({ length: 300 }, () => {
-    return new Lookup(destination.get({ scheme: "", path: web, contextToken: "" }));
+    return new Lookup(destination.get({ scheme: "", path: WEB, contextToken: "" }));
   });
   await Promise.all(streams.map((stream) => stream.until(() => stream.endpoints.size === 2)));
 });
@@ -216,7 +216,7 @@ function notReady(agent: HollowAgent, pod: PodAssignment): PodStatus {
 
 test(
   "a node relays look-ups for namespaces of its own pods, and its own processes read all",
-  limit,
+  LIMIT,
   async (t) => {
     const world = await startWorld(t);
     const agent = await HollowAgent.start(world);
@@ -228,12 +228,12 @@ test(
       return new Lookup(get({ scheme: "", path, contextToken: "" }));
     };
     for (const namespace of ["shop", undefined]) {
-      const found = relayed(namespace, web);
+      const found = relayed(namespace, WEB);
       await found.until(() => found.endpoints.size === 2);
       found.close();
     }
     for (const [namespace, path] of [
-      ["bank", web],
+      ["bank", WEB],
       ["shop", "web.bank.svc.cluster.local:80"],
     ] as const) {
       const refused = relayed(namespace, path);

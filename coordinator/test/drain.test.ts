@@ -12,9 +12,9 @@ import type { HollowAgent } from "./support/hollow-agent.ts";
 import { aContainerService } from "./support/requests.ts";
 import { collected, until } from "./support/until.ts";
 
-const limit = { timeout: 120_000 };
+const LIMIT = { timeout: 120_000 };
 
-test("a drained node's only replica is stopped once another is ready elsewhere", limit, async (t) => {
+test("a drained node's only replica is stopped once another is ready elsewhere", LIMIT, async (t) => {
   const fleet = await Fleet.start(t, ["n1"]);
   await fleet.apply(aContainerService("web", { scaling: { replicas: 1 } }));
   const other = await fleet.join("n2");
@@ -45,7 +45,7 @@ test("a drained node's only replica is stopped once another is ready elsewhere",
   });
 });
 
-test("a drain never takes more pods than a budget allows, whatever is on the node", limit, async (t) => {
+test("a drain never takes more pods than a budget allows, whatever is on the node", LIMIT, async (t) => {
   const fleet = await Fleet.start(t, ["n1"]);
   const annotations = { "forage.dev/disruption-budget": "25%" };
   await fleet.apply(aContainerService("web", { scaling: { replicas: 8 }, podConfig: { annotations } }));
@@ -59,7 +59,7 @@ test("a drain never takes more pods than a budget allows, whatever is on the nod
   assert.equal(other.assignments.size, 8);
 });
 
-test("pods that fit no other node stay and are listed, unless they are included", limit, async (t) => {
+test("pods that fit no other node stay and are listed, unless they are included", LIMIT, async (t) => {
   const fleet = await Fleet.start(t, ["n1"]);
   const object = { namespace: "shop", name: "data", spec: { $case: "claim", value: {} } };
   await fleet.operator.putObject(PutObjectRequest.fromPartial({ namespace: "shop", object } as object));
@@ -85,7 +85,7 @@ test("pods that fit no other node stay and are listed, unless they are included"
   );
 });
 
-test("pods of jobs may finish, and are stopped by force", limit, async (t) => {
+test("pods of jobs may finish, and are stopped by force", LIMIT, async (t) => {
   const fleet = await Fleet.start(t, ["n1"]);
   const container = { name: "main", image: "app:v1" };
   const job = ForageResource.fromPartial({
@@ -106,7 +106,7 @@ test("pods of jobs may finish, and are stopped by force", limit, async (t) => {
   await until("it is drained", async () => (await fleet.node("n1")).drain?.state === "drained");
 });
 
-test("a drain goes on after a restart of the coordinator, and ends with an uncordon", limit, async (t) => {
+test("a drain goes on after a restart of the coordinator, and ends with an uncordon", LIMIT, async (t) => {
   const fleet = await Fleet.start(t, ["n1"]);
   await fleet.apply(aContainerService("web", { scaling: { replicas: 3 } }));
   const other = await fleet.join("n2");
@@ -125,7 +125,7 @@ test("a drain goes on after a restart of the coordinator, and ends with an uncor
   assert.equal((await fleet.node("n1")).drain, undefined);
 });
 
-test("a cancelled drain leaves the pods where they are, without extra replicas", limit, async (t) => {
+test("a cancelled drain leaves the pods where they are, without extra replicas", LIMIT, async (t) => {
   const fleet = await Fleet.start(t, ["n1"]);
   await fleet.apply(aContainerService("web", { scaling: { replicas: 2 } }));
   await drain(fleet, "n1", { timeoutSeconds: 3600 });
@@ -140,7 +140,7 @@ test("a cancelled drain leaves the pods where they are, without extra replicas",
   });
 });
 
-test("a drain that times out ends and lists the remaining pods", limit, async (t) => {
+test("a drain that times out ends and lists the remaining pods", LIMIT, async (t) => {
   const fleet = await Fleet.start(t, ["n1"]);
   await fleet.apply(aContainerService("web", { scaling: { replicas: 1 } }));
   await drain(fleet, "n1", { timeoutSeconds: 1 });

@@ -7,9 +7,9 @@ import { aContainerService, aRequest } from "./support/requests.ts";
 import { until } from "./support/until.ts";
 import { startWorld, type World } from "./support/world.ts";
 
-const limit = { timeout: 120_000 };
+const LIMIT = { timeout: 120_000 };
 
-test("reports events of a deployment and its pods in order", limit, async (t) => {
+test("reports events of a deployment and its pods in order", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world);
   await applyWeb(world);
@@ -30,7 +30,7 @@ test("reports events of a deployment and its pods in order", limit, async (t) =>
   assert.equal(started?.node, agent.name);
 });
 
-test("a pod that no node takes says why", limit, async (t) => {
+test("a pod that no node takes says why", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world, { cpu: "10m" });
   await applyWeb(world);
@@ -40,7 +40,7 @@ test("a pod that no node takes says why", limit, async (t) => {
   assert.match(event?.message ?? "", /insufficient cpu/);
 });
 
-test("reports crashes with exit code, last lines and count", limit, async (t) => {
+test("reports crashes with exit code, last lines and count", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world);
   await applyWeb(world);
@@ -66,7 +66,7 @@ test("reports crashes with exit code, last lines and count", limit, async (t) =>
   assert.equal(event?.message, "container main exited with code 3 (Error); last lines: out of beans");
 });
 
-test("a stream sends new events, and resumes where it broke", limit, async (t) => {
+test("a stream sends new events, and resumes where it broke", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world);
   const first = watch(world, {});
@@ -83,7 +83,7 @@ test("a stream sends new events, and resumes where it broke", limit, async (t) =
   await until("also after a restart", () => third.reasons().filter((it) => it === "Ready").length === 2);
 });
 
-test("callers see their namespaces only, and nodes only those who see all", limit, async (t) => {
+test("callers see their namespaces only, and nodes only those who see all", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world);
   await until("the node is told of", async () => (await reasons(world, "NodeJoined", "")).length === 1);
@@ -98,7 +98,7 @@ test("callers see their namespaces only, and nodes only those who see all", limi
   await assert.rejects(shop.listEvents({ ...everything, limit: 10_001 }), { code: 3 });
 });
 
-test("returns the newest events when there are more than requested", limit, async (t) => {
+test("returns the newest events when there are more than requested", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world);
   await applyWeb(world);
@@ -108,7 +108,7 @@ test("returns the newest events when there are more than requested", limit, asyn
   assert.deepEqual(events, all.slice(-3));
 });
 
-test("over HTTP they come as JSON, and as a stream that resumes", limit, async (t) => {
+test("over HTTP they come as JSON, and as a stream that resumes", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world);
   const token = await world.token("viewer", ["shop"]);

@@ -2,14 +2,14 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { PutObjectRequest } from "@forage/proto/forage/operator/v1/operator";
 import { type ServiceError, status } from "@grpc/grpc-js";
-import { Fleet, quickLosses } from "./support/fleet.ts";
+import { Fleet, QUICK_LOSSES } from "./support/fleet.ts";
 import { aContainerService } from "./support/requests.ts";
 import { until } from "./support/until.ts";
 
-const limit = { timeout: 120_000 };
+const LIMIT = { timeout: 120_000 };
 
-test("a lost node is forgotten with its pods, and refused when it returns", limit, async (t) => {
-  const fleet = await Fleet.start(t, ["n1", "n2"], quickLosses);
+test("a lost node is forgotten with its pods, and refused when it returns", LIMIT, async (t) => {
+  const fleet = await Fleet.start(t, ["n1", "n2"], QUICK_LOSSES);
   await fleet.apply(aContainerService("web", { scaling: { replicas: 4 } }));
   await assert.rejects(fleet.operator.forgetNode({ name: "n1", force: false }), {
     code: status.FAILED_PRECONDITION,
@@ -40,8 +40,8 @@ test("a lost node is forgotten with its pods, and refused when it returns", limi
   );
 });
 
-test("claims on a node block its removal; with force they start empty elsewhere", limit, async (t) => {
-  const fleet = await Fleet.start(t, ["n1"], quickLosses);
+test("claims on a node block its removal; with force they start empty elsewhere", LIMIT, async (t) => {
+  const fleet = await Fleet.start(t, ["n1"], QUICK_LOSSES);
   const object = { namespace: "shop", name: "data", spec: { $case: "claim", value: {} } };
   await fleet.operator.putObject(PutObjectRequest.fromPartial({ namespace: "shop", object } as object));
   const volumes = [{ name: "v", source: { $case: "pvc", value: { claimName: "data" } } }];
@@ -61,7 +61,7 @@ test("claims on a node block its removal; with force they start empty elsewhere"
   );
 });
 
-test("a connected node is removed only with force, and its session ends at once", limit, async (t) => {
+test("a connected node is removed only with force, and its session ends at once", LIMIT, async (t) => {
   const fleet = await Fleet.start(t, ["n1", "n2"]);
   await fleet.apply(aContainerService("web", { scaling: { replicas: 2 } }));
   await fleet.operator.forgetNode({ name: "n1", force: true });

@@ -6,8 +6,8 @@ import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readFileSync, rmSync, statfsSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { join } from "node:path";
+import { freePort } from "../../hack/lib/free-ports.ts";
 import { until } from "./support/until.ts";
 
 const MAIN = new URL("../src/main.ts", import.meta.url).pathname;
@@ -64,13 +64,4 @@ async function readiness(): Promise<{ readonly ok: boolean; readonly text: strin
   } catch {
     return undefined;
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  return typeof address === "object" && address !== null ? address.port : assert.fail();
 }

@@ -6,40 +6,40 @@ import { networkInterfaces } from "node:os";
 import { test } from "node:test";
 import { startWorld, type World } from "./support/world.ts";
 
-const limit = { timeout: 120_000 };
-const secret = "/api/v1/namespaces/shop/secrets/db";
-const canary = "hunter2-canary";
+const LIMIT = { timeout: 120_000 };
+const SECRET = "/api/v1/namespaces/shop/secrets/db";
+const CANARY = "hunter2-canary";
 
-test("a secret is put, shown without its values, revealed on demand and deleted", limit, async (t) => {
+test("a secret is put, shown without its values, revealed on demand and deleted", LIMIT, async (t) => {
   const world = await startWorld(t);
   const token = await world.token("editor", ["shop"]);
-  const put = await call(world, "PUT", secret, token, {
-    stringData: { password: canary },
+  const put = await call(world, "PUT", SECRET, token, {
+    stringData: { password: CANARY },
     labels: { app: "web" },
   });
   assert.deepEqual(
     [put.status, put.body.action, put.body.sizes],
-    [200, "created", { password: canary.length }],
+    [200, "created", { password: CANARY.length }],
   );
-  const got = await call(world, "GET", secret, token);
+  const got = await call(world, "GET", SECRET, token);
   assert.equal(got.status, 200);
   assert.equal("data" in got.body, false);
-  const revealed = await call(world, "GET", `${secret}?reveal=true`, token);
-  assert.deepEqual(revealed.body.data, { password: Buffer.from(canary).toString("base64") });
+  const revealed = await call(world, "GET", `${SECRET}?reveal=true`, token);
+  assert.deepEqual(revealed.body.data, { password: Buffer.from(CANARY).toString("base64") });
   const { body } = await call(world, "GET", "/api/v1/namespaces/shop/secrets", token);
   assert.equal((body.items as unknown[]).length, 1);
-  assert.equal((await call(world, "PUT", `${secret}?createOnly=true`, token, {})).status, 409);
-  assert.equal((await call(world, "DELETE", secret, token)).status, 200);
-  assert.equal((await call(world, "GET", secret, token)).status, 404);
+  assert.equal((await call(world, "PUT", `${SECRET}?createOnly=true`, token, {})).status, 409);
+  assert.equal((await call(world, "DELETE", SECRET, token)).status, 200);
+  assert.equal((await call(world, "GET", SECRET, token)).status, 404);
 });
 
-test("a caller without credentials is answered before the body has arrived", limit, async (t) => {
+test("a caller without credentials is answered before the body has arrived", LIMIT, async (t) => {
   const world = await startWorld(t);
   const { port } = world.coordinator.http;
   const sending = requestPlain({
     port,
     method: "PUT",
-    path: secret,
+    path: SECRET,
     headers: { "transfer-encoding": "chunked" },
   });
   sending.on("error", () => {});
@@ -49,7 +49,7 @@ test("a caller without credentials is answered before the body has arrived", lim
   assert.equal(response.statusCode, 401);
 });
 
-test("every kind can be put as JSON and comes back as it was", limit, async (t) => {
+test("every kind can be put as JSON and comes back as it was", LIMIT, async (t) => {
   const world = await startWorld(t);
   const token = await world.token("admin");
   for (const [path, body] of [
@@ -61,23 +61,23 @@ test("every kind can be put as JSON and comes back as it was", limit, async (t) 
       { value: 5, neverPreempts: true, globalDefault: false, description: "d" },
     ],
   ] as const) {
-    const sent = { ...body, ...(path.includes("registry") && { password: canary }) };
+    const sent = { ...body, ...(path.includes("registry") && { password: CANARY }) };
     assert.equal((await call(world, "PUT", path, token, sent)).status, 200, path);
     const got = await call(world, "GET", path, token);
     assert.deepEqual({ ...got.body, ...body }, got.body, path);
-    assert.doesNotMatch(JSON.stringify(got.body), new RegExp(canary));
+    assert.doesNotMatch(JSON.stringify(got.body), new RegExp(CANARY));
   }
 });
 
 for (const [what, who, method, path, body, status, message] of [
-  ["nobody", "", "GET", secret, undefined, 401, /no credentials/],
-  ["a viewer who reveals", "viewer", "GET", `${secret}?reveal=true`, undefined, 403, /needs the role editor/],
-  ["a viewer who writes", "viewer", "PUT", secret, {}, 403, /needs the role editor/],
+  ["nobody", "", "GET", SECRET, undefined, 401, /no credentials/],
+  ["a viewer who reveals", "viewer", "GET", `${SECRET}?reveal=true`, undefined, 403, /needs the role editor/],
+  ["a viewer who writes", "viewer", "PUT", SECRET, {}, 403, /needs the role editor/],
   [
     "another namespace's editor",
     "elsewhere",
     "GET",
-    secret,
+    SECRET,
     undefined,
     403,
     /does not cover namespace "shop"/,
@@ -100,28 +100,28 @@ for (const [what, who, method, path, body, status, message] of [
     404,
     /there are secrets, configmaps/,
   ],
-  ["an unknown field", "editor", "PUT", secret, { values: {} }, 400, /values/],
+  ["an unknown field", "editor", "PUT", SECRET, { values: {} }, 400, /values/],
   [
     "what is no base64",
     "editor",
     "PUT",
-    secret,
-    { data: { password: canary } },
+    SECRET,
+    { data: { password: CANARY } },
     400,
     /data\.password: must be base64/,
   ],
-  ["a bad key", "editor", "PUT", secret, { stringData: { "a/b": "" } }, 400, /object\.secret\.data\[a\/b\]/],
+  ["a bad key", "editor", "PUT", SECRET, { stringData: { "a/b": "" } }, 400, /object\.secret\.data\[a\/b\]/],
   [
     "a body that is too long",
     "editor",
     "PUT",
-    secret,
+    SECRET,
     { stringData: { a: "x".repeat(3_000_000) } },
     400,
     /must not be longer/,
   ],
 ] as const) {
-  test(`${what} is refused in words, and no value is repeated`, limit, async (t) => {
+  test(`${what} is refused in words, and no value is repeated`, LIMIT, async (t) => {
     const world = await startWorld(t);
     const tokens = {
       "": async () => "",
@@ -132,21 +132,21 @@ for (const [what, who, method, path, body, status, message] of [
     const answer = await call(world, method, path, await tokens[who](), body);
     assert.equal(answer.status, status);
     assert.match(String(answer.body.message), message);
-    assert.doesNotMatch(JSON.stringify(answer.body), new RegExp(canary));
+    assert.doesNotMatch(JSON.stringify(answer.body), new RegExp(CANARY));
   });
 }
 
-test("over a network it requires TLS, and serves with TLS", limit, async (t) => {
+test("over a network it requires TLS, and serves with TLS", LIMIT, async (t) => {
   const address = Object.values(networkInterfaces())
     .flat()
     .find((it) => it !== undefined && !it.internal && it.family === "IPv4")?.address;
   if (address === undefined) return t.skip("this host has no address but loopback");
   const plain = await startWorld(t, {}, { http: { listen: `${address}:0`, tls: false } });
-  const refused = await call(plain, "GET", secret, await plain.token("admin"));
+  const refused = await call(plain, "GET", SECRET, await plain.token("admin"));
   assert.equal(refused.status, 412);
   assert.match(String(refused.body.message), /http\.tls: true/);
   const world = await startWorld(t, {}, { http: { listen: `${address}:0`, tls: true } });
-  const answer = await tlsGet(world, secret, await world.token("admin"));
+  const answer = await tlsGet(world, SECRET, await world.token("admin"));
   assert.match(answer, /there is no secret/);
 });
 

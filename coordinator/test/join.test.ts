@@ -12,15 +12,15 @@ import { HollowAgent, join } from "./support/hollow-agent.ts";
 import { until } from "./support/until.ts";
 import { startWorld, type World } from "./support/world.ts";
 
-const limit = { timeout: 120_000 };
-const denied = { code: status.PERMISSION_DENIED };
+const LIMIT = { timeout: 120_000 };
+const DENIED = { code: status.PERMISSION_DENIED };
 
 async function tokenFor(world: World, nodeName = "", reusable = false): Promise<string> {
-  const request = { ttlSeconds: 60, nodeName, reusable, labels: { rack: "r1" } };
+  const request = { ttlSeconds: 60, nodeName, reusable, labels: { rack: "r1" }, taints: [] };
   return (await world.operator().createJoinToken(request)).token;
 }
 
-test("a token makes one node of one key", limit, async (t) => {
+test("a token makes one node of one key", LIMIT, async (t) => {
   const world = await startWorld(t);
   const token = await tokenFor(world);
   const { response } = await join(world, token, "n1");
@@ -32,18 +32,35 @@ test("a token makes one node of one key", limit, async (t) => {
     nodes.map(({ name, ready, labels }) => ({ name, ready, labels })),
     [{ name: "n1", ready: false, labels: { "kubernetes.io/hostname": "n1", rack: "r1" } }],
   );
-  await assert.rejects(join(world, token, "n2"), { ...denied, details: /has been used/ });
+  await assert.rejects(join(world, token, "n2"), { ...DENIED, details: /has been used/ });
 });
 
-test("a join whose answer was lost is answered again, to the same key only", limit, async (t) => {
+test("a node has the taints of its token from the moment it joins, and keeps others", LIMIT, async (t) => {
+  const world = await startWorld(t);
+  const tokenWith = async (value: string): Promise<string> => {
+    const taints = [{ key: "new", value, effect: "NoSchedule" }];
+    const request = { ttlSeconds: 60, nodeName: "n1", reusable: false, labels: {}, taints };
+    return (await world.operator().createJoinToken(request)).token;
+  };
+  await join(world, await tokenWith("first"), "n1");
+  const own = { key: "own", value: "", effect: "NoExecute" };
+  const change = { name: "n1", setTaints: [own], removeTaints: [], setLabels: {}, removeLabels: [] };
+  await world.operator().updateNode(change);
+  await join(world, await tokenWith("second"), "n1");
+  const { nodes } = await world.operator().listNodes({});
+  const taints = nodes[0]?.taints.map(({ key, value }) => `${key}=${value}`);
+  assert.deepEqual(taints?.sort(), ["new=second", "own="]);
+});
+
+test("a join whose answer was lost is answered again, to the same key only", LIMIT, async (t) => {
   const world = await startWorld(t);
   const token = await tokenFor(world);
   const key = await createKeyAndCsr();
   await join(world, token, "n1", { key });
   const { response } = await join(world, token, "n1", { key });
   assert.match(response.certificatePem, /BEGIN CERTIFICATE/);
-  await assert.rejects(join(world, token, "n1"), denied);
-  await assert.rejects(join(world, token, "n2", { key }), { ...denied, details: /another name/ });
+  await assert.rejects(join(world, token, "n1"), DENIED);
+  await assert.rejects(join(world, token, "n2", { key }), { ...DENIED, details: /another name/ });
   const agent = new HollowAgent(world, "n1", { certPem: response.certificatePem, keyPem: key.keyPem }, {});
   await until(
     "the node is ready",
@@ -52,26 +69,26 @@ test("a join whose answer was lost is answered again, to the same key only", lim
   assert.equal(agent.ended, undefined);
 });
 
-test("a wrong secret, an unknown token and an expired one are refused", limit, async (t) => {
+test("a wrong secret, an unknown token and an expired one are refused", LIMIT, async (t) => {
   const world = await startWorld(t);
   const token = await tokenFor(world);
   const [prefix, pin, id, secret = ""] = token.split(".");
   const wrong = [prefix, pin, id, `${secret.startsWith("A") ? "B" : "A"}${secret.slice(1)}`].join(".");
   const unknown = [prefix, pin, "0".repeat(12), secret].join(".");
   for (const bad of [wrong, unknown])
-    await assert.rejects(join(world, bad, "n1"), { ...denied, details: /unknown or wrong/ });
+    await assert.rejects(join(world, bad, "n1"), { ...DENIED, details: /unknown or wrong/ });
   for (const tokenId of ["", "\0", "../nodes/n1", "x".repeat(5_000)])
-    await assert.rejects(join(world, token, "n1", { tokenId }), { ...denied, details: /unknown or wrong/ });
+    await assert.rejects(join(world, token, "n1", { tokenId }), { ...DENIED, details: /unknown or wrong/ });
   world.clock.skip(60_000);
-  await assert.rejects(join(world, token, "n1"), { ...denied, details: /expired/ });
+  await assert.rejects(join(world, token, "n1"), { ...DENIED, details: /expired/ });
   assert.deepEqual((await world.operator().listNodes({})).nodes, []);
 });
 
-test("a token for one node works for no other, and lets that node join again", limit, async (t) => {
+test("a token for one node works for no other, and lets that node join again", LIMIT, async (t) => {
   const world = await startWorld(t);
   const first = await HollowAgent.start(world, { name: "n1" });
   const token = await tokenFor(world, "n1");
-  await assert.rejects(join(world, token, "n2"), { ...denied, details: /another name/ });
+  await assert.rejects(join(world, token, "n2"), { ...DENIED, details: /another name/ });
   const { keyPem, response } = await join(world, token, "n1");
   new HollowAgent(world, "n1", { certPem: response.certificatePem, keyPem }, {});
   await until("the old certificate counts no more", () => first.ended !== undefined);
@@ -79,7 +96,7 @@ test("a token for one node works for no other, and lets that node join again", l
   await until("the old certificate is not let in", () => old.ended !== undefined);
 });
 
-test("a name that is taken is refused to a token for any name", limit, async (t) => {
+test("a name that is taken is refused to a token for any name", LIMIT, async (t) => {
   const world = await startWorld(t);
   await join(world, await tokenFor(world), "n1");
   const token = await tokenFor(world);
@@ -90,7 +107,7 @@ test("a name that is taken is refused to a token for any name", limit, async (t)
   await join(world, token, "n2");
 });
 
-test("names that no node can have, and requests that aren't signed, are refused", limit, async (t) => {
+test("names that no node can have, and requests that aren't signed, are refused", LIMIT, async (t) => {
   const world = await startWorld(t);
   const token = await tokenFor(world);
   const invalid = { code: status.INVALID_ARGUMENT };
@@ -105,7 +122,7 @@ test("names that no node can have, and requests that aren't signed, are refused"
   await join(world, token, "n1");
 });
 
-test("a token for a rack serves many nodes", limit, async (t) => {
+test("a token for a rack serves many nodes", LIMIT, async (t) => {
   const world = await startWorld(t);
   const token = await tokenFor(world, "", true);
   await Promise.all(
@@ -114,7 +131,7 @@ test("a token for a rack serves many nodes", limit, async (t) => {
   assert.equal((await world.operator().listNodes({})).nodes.length, 3);
 });
 
-test("of two that use one token at the same moment one gets in", limit, async (t) => {
+test("of two that use one token at the same moment one gets in", LIMIT, async (t) => {
   const world = await startWorld(t);
   const token = await tokenFor(world);
   const joined = await Promise.allSettled(["n1", "n2", "n3", "n4"].map((name) => join(world, token, name)));
@@ -122,7 +139,7 @@ test("of two that use one token at the same moment one gets in", limit, async (t
   assert.equal((await world.operator().listNodes({})).nodes.length, 1);
 });
 
-test("a node that was forgotten or revoked is cut off and not let in again", limit, async (t) => {
+test("a node that was forgotten or revoked is cut off and not let in again", LIMIT, async (t) => {
   const world = await startWorld(t);
   const revoked = await HollowAgent.start(world, { name: "n1" });
   const forgotten = await HollowAgent.start(world, { name: "n2" });
@@ -149,7 +166,7 @@ test("a node that was forgotten or revoked is cut off and not let in again", lim
 
 test(
   "a used token does not bring back a node that was revoked, removed or has joined again",
-  limit,
+  LIMIT,
   async (t) => {
     const world = await startWorld(t);
     const token = await tokenFor(world, "", true);
@@ -165,12 +182,12 @@ test(
       if (change === "revoke") await world.store.txn([], [{ kind: "put", key: stored.key, value }]);
       else if (change === "forget") await world.store.txn([], [{ kind: "delete", key: stored.key }]);
       else await join(world, await tokenFor(world, name), name);
-      await assert.rejects(join(world, token, name, { key }), denied, change);
+      await assert.rejects(join(world, token, name, { key }), DENIED, change);
     }
   },
 );
 
-test("a node gets a new certificate with the one it has, and only for itself", limit, async (t) => {
+test("a node gets a new certificate with the one it has, and only for itself", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world, { name: "n1" });
   const { keyPem, csrPem } = await createKeyAndCsr();
@@ -183,7 +200,7 @@ test("a node gets a new certificate with the one it has, and only for itself", l
 
 test(
   "a node whose renewals are answered and lost again and again keeps its certificate",
-  limit,
+  LIMIT,
   async (t) => {
     const world = await startWorld(t);
     const agent = await HollowAgent.start(world, { name: "n1" });
@@ -200,7 +217,7 @@ describe("an expired certificate", () => {
   const nodeCertificates = { lifetimeDays: 1, graceDays: 2 };
   const dayMs = 24 * 3600 * 1000;
 
-  test("is renewed within the grace period, and is good for nothing else", limit, async (t) => {
+  test("is renewed within the grace period, and is good for nothing else", LIMIT, async (t) => {
     const world = await startWorld(t, {}, { nodeCertificates });
     const agent = await HollowAgent.start(world, { name: "n1" });
     const [node] = (await world.operator().listNodes({})).nodes;
@@ -226,7 +243,7 @@ describe("an expired certificate", () => {
     ["once its node was forgotten", -60_000, "forget"],
     ["by another cluster's authority", -60_000, "forge"],
   ] as const)
-    test(`is not renewed ${what}`, limit, async (t) => {
+    test(`is not renewed ${what}`, LIMIT, async (t) => {
       const world = await startWorld(t, {}, { nodeCertificates });
       await HollowAgent.start(world, { name: "n1" });
       const pair = await expiredPair(world, "n1", endedMs, change === "forge");

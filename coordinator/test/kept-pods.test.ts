@@ -4,19 +4,19 @@ import type { PodAssignment, SessionRequest } from "@forage/proto/forage/agent/v
 import { PodPhase } from "@forage/proto/forage/agent/v1/agent";
 import type { ListPodsResponse } from "@forage/proto/forage/operator/v1/operator";
 import { status } from "@grpc/grpc-js";
-import { prefixes } from "../src/model/keys.ts";
+import { PREFIXES } from "../src/model/keys.ts";
 import { toEpochMs } from "../src/model/timestamp.ts";
 import { HollowAgent, waitingPod } from "./support/hollow-agent.ts";
 import { aContainerService, aRequest, watchToEnd } from "./support/requests.ts";
 import { collected, until } from "./support/until.ts";
 import { startWorld, type World } from "./support/world.ts";
 
-const limit = { timeout: 120_000 };
-const hourMs = 60 * 60 * 1000;
+const LIMIT = { timeout: 120_000 };
+const HOUR_MS = 60 * 60 * 1000;
 
 test(
   "a failed pod and its status are kept after a rollback, apart from the pods that run",
-  limit,
+  LIMIT,
   async (t) => {
     const world = await startWorld(t);
     const { stopped } = await rolledBack(world);
@@ -31,7 +31,7 @@ test(
     assert.equal(failed.status?.containers[0]?.lastTermination?.exitCode, 3);
     assert.equal(failed.stopReason, "an older revision");
     const keptForMs = toEpochMs(failed.keptUntil ?? { seconds: 0n, nanos: 0 }) - world.clock.nowMs();
-    assert.ok(keptForMs > hourMs - 60_000 && keptForMs <= hourMs, `${keptForMs}`);
+    assert.ok(keptForMs > HOUR_MS - 60_000 && keptForMs <= HOUR_MS, `${keptForMs}`);
     assert.equal(stopped.get(failed.name), 3600, "the agent keeps the logs for as long");
     const named = await list(world, failed.uid.slice(0, 8));
     assert.equal(named.kept[0]?.template?.container?.image, "app:bad");
@@ -45,7 +45,7 @@ test(
   },
 );
 
-test("logs of a kept pod come from its node, and nothing else can be asked of it", limit, async (t) => {
+test("logs of a kept pod come from its node, and nothing else can be asked of it", LIMIT, async (t) => {
   const world = await startWorld(t);
   const { agent } = await rolledBack(world);
   const [failed] = (await list(world)).kept;
@@ -77,7 +77,7 @@ test("logs of a kept pod come from its node, and nothing else can be asked of it
 
 test(
   "the next rollout of its workload ends a kept pod, over a restart of the coordinator too",
-  limit,
+  LIMIT,
   async (t) => {
     const world = await startWorld(t);
     let { agent } = await rolledBack(world);
@@ -92,17 +92,17 @@ test(
   },
 );
 
-test("a kept pod goes after an hour", limit, async (t) => {
+test("a kept pod goes after an hour", LIMIT, async (t) => {
   const world = await startWorld(t);
   await rolledBack(world);
-  world.clock.skip(hourMs - 60_000);
+  world.clock.skip(HOUR_MS - 60_000);
   assert.equal((await list(world)).kept.length, 1);
   world.clock.skip(60_000);
   assert.equal((await list(world)).kept.length, 0);
   await until("its record is gone", async () => (await storedKept(world)).length === 0);
 });
 
-test("a kept pod goes with its workload", limit, async (t) => {
+test("a kept pod goes with its workload", LIMIT, async (t) => {
   const world = await startWorld(t);
   await rolledBack(world);
   const ref = { namespace: "shop", kind: "container_service", name: "web" };
@@ -153,7 +153,7 @@ function list(world: World, name = ""): Promise<ListPodsResponse> {
 }
 
 async function storedKept(world: World): Promise<readonly unknown[]> {
-  return (await world.store.range(prefixes.keptPods)).records;
+  return (await world.store.range(PREFIXES.keptPods)).records;
 }
 
 async function sessionOf(agent: HollowAgent): Promise<SessionRequest> {

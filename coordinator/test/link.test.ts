@@ -8,11 +8,11 @@ import { aContainerService, aRequest, watchToEnd } from "./support/requests.ts";
 import { until } from "./support/until.ts";
 import { startWorld, type World } from "./support/world.ts";
 
-const limit = { timeout: 120_000 };
-/** With this interval a test can skip time before every stream counts as silent. */
-const calm = { heartbeatIntervalSeconds: 60 };
+const LIMIT = { timeout: 120_000 };
+/** Settings with an interval in which a test can skip time before every stream counts as silent. */
+const CALM = { heartbeatIntervalSeconds: 60 };
 
-test("ignores a node's reports about another node's pods", limit, async (t) => {
+test("ignores a node's reports about another node's pods", LIMIT, async (t) => {
   const world = await startWorld(t);
   const honest = await HollowAgent.start(world, { name: "n1" });
   const { rolloutId } = await world.forage().applyResources(aRequest("a1", [aContainerService("web")]));
@@ -36,7 +36,7 @@ test("ignores a node's reports about another node's pods", limit, async (t) => {
   );
 });
 
-test("of two sessions of one node the newer wins, and gets everything", limit, async (t) => {
+test("of two sessions of one node the newer wins, and gets everything", LIMIT, async (t) => {
   const world = await startWorld(t);
   const first = await HollowAgent.start(world);
   await watchToEnd(
@@ -51,7 +51,7 @@ test("of two sessions of one node the newer wins, and gets everything", limit, a
   assert.equal(node?.ready, true, "the end of the older one changes nothing");
 });
 
-test("what a node reports that can't be true is refused by its field", limit, async (t) => {
+test("what a node reports that can't be true is refused by its field", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world, { cpu: "lots" });
   await until("it is told", () => agent.ended !== undefined);
@@ -61,7 +61,7 @@ test("what a node reports that can't be true is refused by its field", limit, as
   await until("the second report is refused, too", () => other.ended !== undefined);
 });
 
-test("ports that services lead to are published though no container declares them", limit, async (t) => {
+test("ports that services lead to are published though no container declares them", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world);
   const container = { name: "main", image: "registry.example/team/app:v1" };
@@ -92,7 +92,7 @@ test("ports that services lead to are published though no container declares the
   });
 });
 
-test("a stream begins with hello, and says it once", limit, async (t) => {
+test("a stream begins with hello, and says it once", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world);
   await until("it is connected", async () => (await world.operator().listNodes({})).nodes[0]?.ready ?? false);
@@ -111,7 +111,7 @@ test("a stream begins with hello, and says it once", limit, async (t) => {
   assertEnded(agent, status.INVALID_ARGUMENT, /hello may be sent only once/);
 });
 
-test("a silent node stays ready for the grace period, and no longer", limit, async (t) => {
+test("a silent node stays ready for the grace period, and no longer", LIMIT, async (t) => {
   const tolerant = {
     startGraceSeconds: 0,
     unreachableTolerationSeconds: 3_600,
@@ -134,8 +134,8 @@ test("a silent node stays ready for the grace period, and no longer", limit, asy
   assert.ok((await podsOf(world, "web")).every(({ nodeLost, status: s }) => !nodeLost && s?.ready));
 });
 
-test("a stream without heartbeats is ended", limit, async (t) => {
-  const world = await startWorld(t, {}, calm);
+test("a stream without heartbeats is ended", LIMIT, async (t) => {
+  const world = await startWorld(t, {}, CALM);
   const agent = await HollowAgent.start(world, { heartbeats: false });
   await until("it is connected", async () => (await world.operator().listNodes({})).nodes[0]?.ready ?? false);
   // In steps that the coordinator doesn't take for a hold-up of its own.
@@ -146,7 +146,7 @@ test("a stream without heartbeats is ended", limit, async (t) => {
 
 test(
   "an agent that lost its pods gets them again, and one that kept a removed pod is rid of it",
-  limit,
+  LIMIT,
   async (t) => {
     const world = await startWorld(t);
     const agent = await HollowAgent.start(world);

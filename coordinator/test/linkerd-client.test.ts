@@ -10,8 +10,8 @@ import { aContainerService, aRequest, watchToEnd } from "./support/requests.ts";
 import { virtualIpOf } from "./support/virtual-ip.ts";
 import { startWorld, type World } from "./support/world.ts";
 
-const limit = { timeout: 120_000 };
-const fqn = "web.shop.svc.cluster.local";
+const LIMIT = { timeout: 120_000 };
+const FQN = "web.shop.svc.cluster.local";
 let program = "";
 
 before(
@@ -24,11 +24,11 @@ before(
 for (const listener of ["TLS", "plain text"] as const) {
   test(
     `over ${listener}, Linkerd's own bindings follow endpoints from nothing to the end`,
-    limit,
+    LIMIT,
     async (t) => {
       const world = await startWorld(t);
       const ask = await asking(t, world, listener);
-      const found = ask({ method: "get", path: `${fqn}:80`, contextToken: "{garbage" });
+      const found = ask({ method: "get", path: `${FQN}:80`, contextToken: "{garbage" });
       assert.deepEqual((await found.next()).noEndpoints, {}, "at once: there is no such service");
       await apply(world, { replicas: 0 });
       assert.deepEqual((await found.next()).noEndpoints, { exists: true });
@@ -54,7 +54,7 @@ for (const listener of ["TLS", "plain text"] as const) {
 
   test(
     `over ${listener}, Linkerd's own bindings read profiles as a proxy requests them`,
-    limit,
+    LIMIT,
     async (t) => {
       const world = await startWorld(t);
       const ask = await asking(t, world, listener);
@@ -63,10 +63,10 @@ for (const listener of ["TLS", "plain text"] as const) {
       const clusterIp = await virtualIpOf(world, "web");
       const byIp = ask({ method: "getProfile", path: `${clusterIp}:80` });
       const profile = await byIp.next();
-      assert.equal(profile.fullyQualifiedName, fqn);
+      assert.equal(profile.fullyQualifiedName, FQN);
       assert.deepEqual(profile.retryBudget, { retryRatio: 0.2, minRetriesPerSecond: 10, ttl: "10s" });
       const [to] = profile.dstOverrides ?? [];
-      assert.deepEqual([to?.authority, to && to.weight > 0], [`${fqn}:80`, true]);
+      assert.deepEqual([to?.authority, to && to.weight > 0], [`${FQN}:80`, true]);
       // As a proxy goes on: with what the profile names.
       const found = ask({ method: "get", path: to?.authority ?? "" });
       const endpoint = (await found.next()).add?.addrs[0];
@@ -80,7 +80,7 @@ for (const listener of ["TLS", "plain text"] as const) {
     },
   );
 
-  test(`over ${listener}, Linkerd's own bindings read routes and split traffic`, limit, async (t) => {
+  test(`over ${listener}, Linkerd's own bindings read routes and split traffic`, LIMIT, async (t) => {
     const world = await startWorld(t);
     const ask = await asking(t, world, listener);
     const service = (name: string) => {
@@ -100,7 +100,7 @@ for (const listener of ["TLS", "plain text"] as const) {
     const route = ForageResource.fromPartial({ name: "canary", spec: { $case: "route", value } });
     const resources = [service("web"), service("v1"), service("v2"), route];
     await world.forage().applyResources(aRequest("a-1", resources));
-    const profiles = ask({ method: "getProfile", path: `${fqn}:80` });
+    const profiles = ask({ method: "getProfile", path: `${FQN}:80` });
     let profile = await profiles.next();
     while (!profile.routes?.length) profile = await profiles.next();
     assert.deepEqual(profile.routes[0], {
@@ -117,11 +117,11 @@ for (const listener of ["TLS", "plain text"] as const) {
     assert.deepEqual(profile.profileRef, { resource: ref });
   });
 
-  test(`over ${listener}, Linkerd's own bindings get the reason for a refusal`, limit, async (t) => {
+  test(`over ${listener}, Linkerd's own bindings get the reason for a refusal`, LIMIT, async (t) => {
     const world = await startWorld(t);
     const ask = await asking(t, world, listener);
     for (const method of ["get", "getProfile"] as const) {
-      for (const path of ["", "web:80", `${fqn}:0`, "web.shop.svc.example.com:80"])
+      for (const path of ["", "web:80", `${FQN}:0`, "web.shop.svc.example.com:80"])
         assert.equal(await ask({ method, path }).code(), "InvalidArgument", `${method} ${path}`);
     }
     assert.equal(await ask({ method: "get", path: "10.0.0.1:80" }).code(), "InvalidArgument");

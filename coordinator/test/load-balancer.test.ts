@@ -12,14 +12,14 @@ import { aRequest } from "./support/requests.ts";
 import { until } from "./support/until.ts";
 import { startWorld, type World } from "./support/world.ts";
 
-const limit = { timeout: 180_000 };
-const networks = ["192.0.2.0/24"];
-const excluded = "forage.dev/exclude-from-load-balancers";
-const wished = "forage.dev/load-balancer-ip";
+const LIMIT = { timeout: 180_000 };
+const NETWORKS = ["192.0.2.0/24"];
+const EXCLUDED = "forage.dev/exclude-from-load-balancers";
+const WISHED = "forage.dev/load-balancer-ip";
 
 test(
   "a load balancer's address is announced by one node, and by another when that one is lost",
-  limit,
+  LIMIT,
   async (t) => {
     const { world, agents } = await aFleet(t, ["192.0.2.50-192.0.2.51"]);
     await apply(world, balancer("web"));
@@ -53,20 +53,20 @@ test(
 
 test(
   "excluded nodes and nodes of other networks announce no address; reports when no node can",
-  limit,
+  LIMIT,
   async (t) => {
     const { world, agents } = await aFleet(t, ["192.0.2.50/32"], 1);
     await HollowAgent.start(world, { name: "elsewhere", networks: ["198.51.100.0/24"] });
-    await HollowAgent.start(world, { name: "never", networks, labels: { [excluded]: "" } });
+    await HollowAgent.start(world, { name: "never", networks: NETWORKS, labels: { [EXCLUDED]: "" } });
     await apply(world, balancer("web"));
     assert.equal((await announced(world, "web")).announcedBy, "n1");
     await until("it is the only one", () => agents[0]?.services.get("shop/web")?.announcedAlone === true);
     const change = (fields: object) =>
       world.operator().updateNode(UpdateNodeRequest.fromPartial({ name: "n1", ...fields }));
-    await change({ setLabels: { [excluded]: "true" } });
+    await change({ setLabels: { [EXCLUDED]: "true" } });
     const message = async (name: string) => (await resource(world, name))?.message ?? "";
     await until("no node can", async () => /no node announces 192\.0\.2\.50/.test(await message("web")));
-    await change({ removeLabels: [excluded] });
+    await change({ removeLabels: [EXCLUDED] });
     assert.equal((await announced(world, "web")).announcedBy, "n1");
     // The load balancer has no target, and the message is the same as before.
     assert.match(await message("web"), /^TargetNotFound: [^;]*$/);
@@ -87,7 +87,7 @@ test(
 
 test(
   "what can't be given is refused: no pool, addresses out of it, of others and of nodes",
-  limit,
+  LIMIT,
   async (t) => {
     const { world } = await aFleet(t, []);
     const refused = async (where: World, ...resources: ForageResource[]): Promise<string> => {
@@ -103,7 +103,7 @@ test(
       /resources\[0\]\.service\.type.*services\.loadBalancerIps/,
     );
     const { world: other } = await aFleet(t, ["192.0.2.0/24"]);
-    const wish = (name: string, ip: string) => balancer(name, { [wished]: ip });
+    const wish = (name: string, ip: string) => balancer(name, { [WISHED]: ip });
     await apply(other, wish("first", "192.0.2.9"));
     await until(
       "it has it",
@@ -139,7 +139,9 @@ async function aFleet(t: TestContext, loadBalancerIps: string[], size = 3) {
   );
   const agents: HollowAgent[] = [];
   for (let i = 1; i <= size; i++)
-    agents.push(await HollowAgent.start(world, { name: `n${i}`, address: `192.0.2.${i}`, networks }));
+    agents.push(
+      await HollowAgent.start(world, { name: `n${i}`, address: `192.0.2.${i}`, networks: NETWORKS }),
+    );
   return { world, agents };
 }
 

@@ -13,10 +13,10 @@ import { aContainerService, aRequest, watchToEnd } from "./support/requests.ts";
 import { collected, settled, until } from "./support/until.ts";
 import { startWorld, type World } from "./support/world.ts";
 
-const limit = { timeout: 120_000 };
+const LIMIT = { timeout: 120_000 };
 const options = LogOptions.fromPartial({ follow: true, tailLines: 5 });
 
-test("logs go from the agent to the client until the agent ends them", limit, async (t) => {
+test("logs go from the agent to the client until the agent ends them", LIMIT, async (t) => {
   const { world, agent, pod } = await setUp(t);
   const reading = collected(world.operator().logs({ namespace: "shop", pod, container: "main", options }));
   const session = await sessionOf(agent);
@@ -31,7 +31,7 @@ test("logs go from the agent to the client until the agent ends them", limit, as
 
 test(
   "a pod is found by its name, its uid and the beginning of it; others are NOT_FOUND with a hint",
-  limit,
+  LIMIT,
   async (t) => {
     const { world, agent, pod } = await setUp(t);
     const uid = [...agent.assignments.values()].find(({ name }) => name === pod)?.uid ?? "";
@@ -50,7 +50,7 @@ test(
   },
 );
 
-test("a pod without a node, or whose node is away, has no logs and says why", limit, async (t) => {
+test("a pod without a node, or whose node is away, has no logs and says why", LIMIT, async (t) => {
   const { world, agent, pod } = await setUp(t);
   const logs = (name: string) =>
     collected(world.operator().logs({ namespace: "shop", pod: name, container: "", options }));
@@ -73,7 +73,7 @@ test("a pod without a node, or whose node is away, has no logs and says why", li
   });
 });
 
-test("an agent that can't serve says why, and one that goes away midway is missed", limit, async (t) => {
+test("an agent that can't serve says why, and one that goes away midway is missed", LIMIT, async (t) => {
   const { world, agent, pod } = await setUp(t);
   const logs = () => collected(world.operator().logs({ namespace: "shop", pod, container: "", options }));
   const refused = logs();
@@ -90,7 +90,7 @@ test("an agent that can't serve says why, and one that goes away midway is misse
   await assert.rejects(cut, { code: status.UNAVAILABLE });
 });
 
-test("an agent that doesn't come is not waited for beyond a limit", limit, async (t) => {
+test("an agent that doesn't come is not waited for beyond a limit", LIMIT, async (t) => {
   const { world, agent, pod } = await setUp(t, { heartbeatIntervalSeconds: 60 });
   const waiting = collected(world.operator().logs({ namespace: "shop", pod, container: "", options }));
   waiting.catch(() => {});
@@ -100,7 +100,7 @@ test("an agent that doesn't come is not waited for beyond a limit", limit, async
   await assert.rejects(collected(serve(agent, session)), { code: status.NOT_FOUND });
 });
 
-test("a client that goes away ends the agent's stream", limit, async (t) => {
+test("a client that goes away ends the agent's stream", LIMIT, async (t) => {
   const { world, agent, pod } = await setUp(t);
   const call = world.operator().logs({ namespace: "shop", pod, container: "", options });
   call.on("error", () => {});
@@ -114,7 +114,7 @@ test("a client that goes away ends the agent's stream", limit, async (t) => {
 
 test(
   "a client that doesn't read holds the agent back, and gets everything once it does",
-  limit,
+  LIMIT,
   async (t) => {
     const { world, agent, pod } = await setUp(t);
     const call = world.operator().logs({ namespace: "shop", pod, container: "", options });
@@ -153,7 +153,7 @@ test(
 
 test(
   "a command's input goes in, its output comes out, and its exit code is the last word",
-  limit,
+  LIMIT,
   async (t) => {
     const { world, agent, pod } = await setUp(t);
     const call = startExec(world, pod, {
@@ -195,7 +195,7 @@ test(
 );
 
 for (const exitCode of [0, 1, 127, 255]) {
-  test(`exit code ${exitCode} comes through`, limit, async (t) => {
+  test(`exit code ${exitCode} comes through`, LIMIT, async (t) => {
     const { world, agent, pod } = await setUp(t);
     const call = startExec(world, pod, { command: ["x"] });
     const stream = serve(agent, await sessionOf(agent));
@@ -204,7 +204,7 @@ for (const exitCode of [0, 1, 127, 255]) {
   });
 }
 
-test("exec rejects a session without a command, and impossible requests", limit, async (t) => {
+test("exec rejects a session without a command, and impossible requests", LIMIT, async (t) => {
   const { world, pod } = await setUp(t);
   const invalid = { code: status.INVALID_ARGUMENT };
   const early = world.operator().exec();
@@ -218,7 +218,7 @@ test("exec rejects a session without a command, and impossible requests", limit,
   await assert.rejects(collected(startExec(world, "nope", { command: ["x"] })), { code: status.NOT_FOUND });
 });
 
-test("a node can't serve another node's session", limit, async (t) => {
+test("a node can't serve another node's session", LIMIT, async (t) => {
   const { world, agent, pod } = await setUp(t);
   const other = await HollowAgent.start(world, { name: "n2" });
   const call = world.operator().logs({ namespace: "shop", pod, container: "", options });

@@ -7,17 +7,17 @@ import { aContainerService, aRequest, watchToEnd } from "./support/requests.ts";
 import { until } from "./support/until.ts";
 import { startWorld, type World } from "./support/world.ts";
 
-const limit = { timeout: 120_000 };
-const nodes = {
+const LIMIT = { timeout: 120_000 };
+const NODES = {
   unreachableSeconds: 1.5,
   startGraceSeconds: 60,
   unreachableTolerationSeconds: 1,
   recoveryGraceSeconds: 1,
   notReadyTolerationSeconds: 300,
 };
-const quick = { heartbeatIntervalSeconds: 0.5, nodes };
+const QUICK = { heartbeatIntervalSeconds: 0.5, nodes: NODES };
 
-test("the pods of a lost node are replaced, and stopped when it returns", limit, async (t) => {
+test("the pods of a lost node are replaced, and stopped when it returns", LIMIT, async (t) => {
   const { world, agents } = await aFleet(t, ["n1", "n2", "n3"]);
   await apply(world, "a1", aContainerService("web", { scaling: { replicas: 6 } }));
   const lost = agents[0] as HollowAgent;
@@ -39,7 +39,7 @@ test("the pods of a lost node are replaced, and stopped when it returns", limit,
   );
   const back = lost.again({ pods: [...lost.assignments.values()].map((pod) => lost.running(pod)) });
   await until("it has got rid of what it had", async () => {
-    const { pods } = await world.operator().listPods(everything);
+    const { pods } = await world.operator().listPods(EVERYTHING);
     return pods.every(({ uid }) => !there.includes(uid));
   });
   assert.deepEqual(
@@ -51,7 +51,7 @@ test("the pods of a lost node are replaced, and stopped when it returns", limit,
   assert.deepEqual((await nodeOf(world, "n1")).conditionTaints, []);
 });
 
-test("pods with claims, pinned ones and those that tolerate it stay on a lost node", limit, async (t) => {
+test("pods with claims, pinned ones and those that tolerate it stay on a lost node", LIMIT, async (t) => {
   const { world, agents } = await aFleet(t, ["n1", "n2", "n3"]);
   await world.operator().putObject(
     PutObjectRequest.fromPartial({
@@ -96,7 +96,7 @@ test("pods with claims, pinned ones and those that tolerate it stay on a lost no
   await until("its time is waited for", () => world.clock.pending((delayMs) => delayMs > 3_500_000));
 });
 
-test("when most nodes are lost at once, no pod is replaced until enough nodes are back", limit, async (t) => {
+test("when most nodes are lost at once, no pod is replaced until enough nodes are back", LIMIT, async (t) => {
   const { world, agents } = await aFleet(t, ["n1", "n2", "n3", "n4"]);
   await apply(world, "a1", aContainerService("web", { scaling: { replicas: 8 } }));
   const before = (await podsOf(world)).map(({ uid }) => uid).sort();
@@ -115,7 +115,7 @@ test("when most nodes are lost at once, no pod is replaced until enough nodes ar
   });
 });
 
-test("pods leave a node that says itself that it can't run them, after a while", limit, async (t) => {
+test("pods leave a node that says itself that it can't run them, after a while", LIMIT, async (t) => {
   const { world, agents } = await aFleet(t, ["n1", "n2"], { notReadyTolerationSeconds: 1 });
   await apply(world, "a1", aContainerService("web", { scaling: { replicas: 4 } }));
   const [broken] = agents;
@@ -136,7 +136,7 @@ test("pods leave a node that says itself that it can't run them, after a while",
   });
 });
 
-test("a loss is remembered over a restart of the coordinator", limit, async (t) => {
+test("a loss is remembered over a restart of the coordinator", LIMIT, async (t) => {
   const { world, agents } = await aFleet(t, ["n1", "n2"]);
   const toleration = { key: "node.kubernetes.io/unreachable", operator: "Exists", effect: "NoExecute" };
   const tolerations = [{ ...toleration, tolerationSeconds: 3600n }];
@@ -160,14 +160,14 @@ test("a loss is remembered over a restart of the coordinator", limit, async (t) 
   await until("it is back", async () => (await nodeOf(world, "n1")).ready);
 });
 
-const everything = { namespace: "shop", labels: {}, workload: "", node: "", name: "" };
+const EVERYTHING = { namespace: "shop", labels: {}, workload: "", node: "", name: "" };
 
 async function aFleet(
   t: Parameters<typeof startWorld>[0],
   names: readonly string[],
-  limits: Partial<typeof nodes> = {},
+  limits: Partial<typeof NODES> = {},
 ) {
-  const world = await startWorld(t, {}, { ...quick, nodes: { ...nodes, ...limits } });
+  const world = await startWorld(t, {}, { ...QUICK, nodes: { ...NODES, ...limits } });
   const agents: HollowAgent[] = [];
   for (const name of names) agents.push(await HollowAgent.start(world, { name }));
   await until("they are connected", async () => {
@@ -185,7 +185,7 @@ async function apply(world: World, applyId: string, ...resources: Parameters<typ
 
 /** Returns the pods that are not stopping. */
 async function podsOf(world: World) {
-  const { pods } = await world.operator().listPods(everything);
+  const { pods } = await world.operator().listPods(EVERYTHING);
   return pods.filter(({ stopping }) => !stopping);
 }
 

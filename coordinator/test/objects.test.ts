@@ -9,12 +9,12 @@ import { aContainerService, aRequest, watchToEnd } from "./support/requests.ts";
 import { until } from "./support/until.ts";
 import { startWorld, type World } from "./support/world.ts";
 
-const limit = { timeout: 180_000 };
-const canary = "hunter2-canary";
+const LIMIT = { timeout: 180_000 };
+const CANARY = "hunter2-canary";
 
 test(
   "a secret reaches the pods that name it, a change rolls them, and going back brings the old version",
-  limit,
+  LIMIT,
   async (t) => {
     const world = await startWorld(t);
     const agent = await HollowAgent.start(world);
@@ -45,7 +45,7 @@ test(
   },
 );
 
-test("a pod that is replaced last keeps the version it was made with", limit, async (t) => {
+test("a pod that is replaced last keeps the version it was made with", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world);
   await putSecret(world, "db", { password: "one" });
@@ -69,7 +69,7 @@ test("a pod that is replaced last keeps the version it was made with", limit, as
 
 test(
   "pods wait for what doesn't exist, get it when it comes, and are not replaced for it",
-  limit,
+  LIMIT,
   async (t) => {
     const world = await startWorld(t);
     const agent = await HollowAgent.start(world);
@@ -91,7 +91,7 @@ test(
   },
 );
 
-test("volumes and the annotation keep pods as they are, and deliver the change to them", limit, async (t) => {
+test("volumes and the annotation keep pods as they are, and deliver the change to them", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world);
   await putSecret(world, "db", { password: "one" });
@@ -113,16 +113,16 @@ test("volumes and the annotation keep pods as they are, and deliver the change t
 
 test(
   "returns values only to permitted callers on demand, and stores none in plain text",
-  limit,
+  LIMIT,
   async (t) => {
     const world = await startWorld(t);
-    await putSecret(world, "db", { password: canary });
+    await putSecret(world, "db", { password: CANARY });
     const ref = { namespace: "shop", kind: "secret", name: "db" };
     const viewer = world.operator(await world.token("viewer"));
     const { object } = await viewer.getObject(ref);
     assert.deepEqual(object?.spec, {
       $case: "secret",
-      value: { data: {}, sizes: { password: canary.length } },
+      value: { data: {}, sizes: { password: CANARY.length } },
     });
     await assert.rejects(viewer.revealObject(ref), { code: status.PERMISSION_DENIED });
     await assert.rejects(viewer.putObject(putRequest("x", secretSpec({}))), {
@@ -133,28 +133,28 @@ test(
     const revealed = await world.operator(await world.token("editor", ["shop"])).revealObject(ref);
     assert.equal(
       revealed.object?.spec?.$case === "secret" && String(revealed.object.spec.value.data.password),
-      canary,
+      CANARY,
     );
 
     await put(
       world,
       putRequest("hub", {
         $case: "registryCredential",
-        value: { server: "docker.io", username: "u", password: canary },
+        value: { server: "docker.io", username: "u", password: CANARY },
       }),
     );
     const { objects } = await world.operator().listObjects({ namespace: "shop", kind: "", labels: {} });
     assert.equal(objects.length, 2);
     assert.doesNotMatch(
       JSON.stringify(objects.map((it) => ObjectMessage.toJSON(it))),
-      new RegExp(`${canary}|${Buffer.from(canary).toString("base64")}`),
+      new RegExp(`${CANARY}|${Buffer.from(CANARY).toString("base64")}`),
     );
     const { records } = await world.store.range("");
-    for (const { key, value } of records) assert.equal(Buffer.from(value).includes(canary), false, key);
+    for (const { key, value } of records) assert.equal(Buffer.from(value).includes(CANARY), false, key);
   },
 );
 
-test("an object is stored as a whole, once, and only where nothing is wrong with it", limit, async (t) => {
+test("an object is stored as a whole, once, and only where nothing is wrong with it", LIMIT, async (t) => {
   const world = await startWorld(t);
   const operator = world.operator();
   const request = putRequest("app", configMapSpec({ "a.conf": "x" }));
@@ -189,7 +189,7 @@ for (const [what, request, problem] of [
   ],
   [
     "too much",
-    putRequest("app", secretSpec({ a: canary.repeat(100_000) })),
+    putRequest("app", secretSpec({ a: CANARY.repeat(100_000) })),
     /object\.secret\.data: must not be longer than 1048576/,
   ],
   [
@@ -226,18 +226,18 @@ for (const [what, request, problem] of [
     /object: must have one of secret/,
   ],
 ] as const) {
-  test(`${what} is refused by its path, without its value`, limit, async (t) => {
+  test(`${what} is refused by its path, without its value`, LIMIT, async (t) => {
     const world = await startWorld(t);
     await assert.rejects(world.operator().putObject(request), (error: ServiceError) => {
       assert.equal(error.code, status.INVALID_ARGUMENT);
       assert.match(error.details, problem);
-      assert.doesNotMatch(error.details, new RegExp(canary));
+      assert.doesNotMatch(error.details, new RegExp(CANARY));
       return true;
     });
   });
 }
 
-test("what resources name can't be deleted", limit, async (t) => {
+test("what resources name can't be deleted", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world);
   await putSecret(world, "db", { password: "one" });
@@ -251,7 +251,7 @@ test("what resources name can't be deleted", limit, async (t) => {
   assert.deepEqual(await world.operator().deleteObject(ref), { pending: false });
 });
 
-test("a pod with a service account gets a token that the published keys verify", limit, async (t) => {
+test("a pod with a service account gets a token that the published keys verify", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world);
   await apply(
@@ -295,7 +295,7 @@ test("a pod with a service account gets a token that the published keys verify",
   });
 });
 
-test("tokens are replaced on connected nodes before they run out", limit, async (t) => {
+test("tokens are replaced on connected nodes before they run out", LIMIT, async (t) => {
   const world = await startWorld(t, {}, { heartbeatIntervalSeconds: 3_600 });
   const agent = await HollowAgent.start(world);
   await apply(world, "a1", aContainerService("web", { podConfig: { serviceAccountName: "robot" } }));

@@ -7,10 +7,10 @@ import { aContainerService, aJob, aRequest, aService, watchToEnd } from "./suppo
 import { until } from "./support/until.ts";
 import { startWorld, type World } from "./support/world.ts";
 
-const limit = { timeout: 120_000 };
-const labels = { app: "shop" };
+const LIMIT = { timeout: 120_000 };
+const LABELS = { app: "shop" };
 
-test("a first deployment: pods with their nodes, and nothing is changed by planning", limit, async (t) => {
+test("a first deployment: pods with their nodes, and nothing is changed by planning", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world, { name: "n1" });
   await HollowAgent.start(world, { name: "n2" });
@@ -32,7 +32,7 @@ test("a first deployment: pods with their nodes, and nothing is changed by plann
   assert.deepEqual(await everything(world), before);
 });
 
-test("an unchanged bundle has an empty plan", limit, async (t) => {
+test("an unchanged bundle has an empty plan", LIMIT, async (t) => {
   const world = await deployed(t);
   const plan = await planOf(world, [aContainerService("web")]);
   assert.equal(plan.changes, false);
@@ -42,7 +42,7 @@ test("an unchanged bundle has an empty plan", limit, async (t) => {
   );
 });
 
-test("a change is shown field by field, with the whole rolling update", limit, async (t) => {
+test("a change is shown field by field, with the whole rolling update", LIMIT, async (t) => {
   const world = await deployed(t);
   const changed = aContainerService("web", { scaling: { replicas: 3 } });
   const [web] = (await planOf(world, [withImage(changed, "registry.example/team/app:v2")])).resources;
@@ -59,7 +59,7 @@ test("a change is shown field by field, with the whole rolling update", limit, a
   assert.ok(new Set(web?.steps.map(({ round }) => round)).size > 1, "in more than one round");
 });
 
-test("an unschedulable pod is shown with the reason and the rollout's end", limit, async (t) => {
+test("an unschedulable pod is shown with the reason and the rollout's end", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world, { cpu: "150m" });
   await nodesReady(world, 1);
@@ -71,7 +71,7 @@ test("an unschedulable pod is shown with the reason and the rollout's end", limi
   assert.match(web?.notes[0] ?? "", /^would fail: .*no node fits/);
 });
 
-test("a removal stops every pod", limit, async (t) => {
+test("a removal stops every pod", LIMIT, async (t) => {
   const world = await deployed(t);
   const names = await podNames(world);
   const plan = await planOf(world, []);
@@ -83,7 +83,7 @@ test("a removal stops every pod", limit, async (t) => {
   assert.equal(plan.resources[0]?.steps.at(-1)?.step, "forget-resource");
 });
 
-test("a job is planned to its end", limit, async (t) => {
+test("a job is planned to its end", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world);
   await nodesReady(world, 1);
@@ -93,10 +93,10 @@ test("a job is planned to its end", limit, async (t) => {
   assert.deepEqual(job?.notes, []);
 });
 
-test("what an apply would be refused for, a plan is refused for", limit, async (t) => {
+test("what an apply would be refused for, a plan is refused for", LIMIT, async (t) => {
   const world = await startWorld(t);
   const bad = aContainerService("web", { container: { name: "main", image: "" } });
-  const bundle = aRequest("", [bad], labels);
+  const bundle = aRequest("", [bad], LABELS);
   await assert.rejects(world.operator().plan({ namespace: "shop", bundle }), { code: 3 });
   const elsewhere = { namespace: "other", bundle: aRequest("", [aContainerService("web")]) };
   await assert.rejects(world.operator().plan(elsewhere), { code: 3 });
@@ -104,22 +104,22 @@ test("what an apply would be refused for, a plan is refused for", limit, async (
   await assert.rejects(stranger.plan({ namespace: "shop", bundle }), { code: 7 });
 });
 
-test("the real fleet takes the steps that were planned", limit, async (t) => {
+test("the real fleet takes the steps that were planned", LIMIT, async (t) => {
   const world = await deployed(t);
   const change = [withImage(aContainerService("web"), "registry.example/team/app:v2")];
   const [planned] = (await planOf(world, change)).resources;
   const before = await podNames(world);
-  const { rolloutId } = await world.forage().applyResources(aRequest("a2", change, labels));
+  const { rolloutId } = await world.forage().applyResources(aRequest("a2", change, LABELS));
   await watchToEnd(world, rolloutId);
   const after = await podNames(world);
   assert.deepEqual(stopped(planned), before.sort());
   assert.equal(made(planned), after.length);
-  const { pods } = await world.operator().listPods({ ...everyPod, namespace: "shop" });
+  const { pods } = await world.operator().listPods({ ...EVERY_POD, namespace: "shop" });
   const nodes = new Set(pods.map(({ node }) => node));
   assert.deepEqual([...nodes].sort(), placedOn(planned));
 });
 
-test("over HTTP it is the same plan", limit, async (t) => {
+test("over HTTP it is the same plan", LIMIT, async (t) => {
   const world = await deployed(t);
   const token = await world.token("viewer", ["shop"]);
   const post = (namespace: string, body: unknown) =>
@@ -130,7 +130,7 @@ test("over HTTP it is the same plan", limit, async (t) => {
     });
   const container = { name: "main", image: "registry.example/team/app:v2" };
   const web = { name: "web", container_service: { container, scaling: { replicas: 2 } } };
-  const response = await post("shop", { labels, resources: [web] });
+  const response = await post("shop", { labels: LABELS, resources: [web] });
   assert.equal(response.status, 200);
   const answer = (await response.json()) as PlanResponse;
   assert.deepEqual([answer.changes, answer.resources[0]?.action], [true, "update"]);
@@ -160,10 +160,10 @@ test("over HTTP it is the same plan", limit, async (t) => {
   }
 });
 
-const everyPod = { labels: {}, workload: "", node: "", name: "" };
+const EVERY_POD = { labels: {}, workload: "", node: "", name: "" };
 
 async function planOf(world: World, resources: readonly ForageResource[]): Promise<PlanResponse> {
-  return world.operator().plan({ namespace: "shop", bundle: aRequest("", resources, labels) });
+  return world.operator().plan({ namespace: "shop", bundle: aRequest("", resources, LABELS) });
 }
 
 /** Two pods of a service on two nodes. */
@@ -172,7 +172,7 @@ async function deployed(t: TestContext): Promise<World> {
   await HollowAgent.start(world, { name: "n1" });
   await HollowAgent.start(world, { name: "n2" });
   await nodesReady(world, 2);
-  const request = aRequest("a1", [aContainerService("web")], labels);
+  const request = aRequest("a1", [aContainerService("web")], LABELS);
   const { rolloutId } = await world.forage().applyResources(request);
   await watchToEnd(world, rolloutId);
   return world;
@@ -193,7 +193,7 @@ function withImage(resource: ForageResource, image: string): ForageResource {
 }
 
 async function podNames(world: World): Promise<string[]> {
-  const { pods } = await world.operator().listPods({ ...everyPod, namespace: "shop" });
+  const { pods } = await world.operator().listPods({ ...EVERY_POD, namespace: "shop" });
   return pods.filter(({ stopping }) => !stopping).map(({ name }) => name);
 }
 

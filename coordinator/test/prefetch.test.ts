@@ -5,11 +5,11 @@ import { aContainerService, aRequest, watchToEnd } from "./support/requests.ts";
 import { until } from "./support/until.ts";
 import { startWorld, type World } from "./support/world.ts";
 
-const limit = { timeout: 180_000 };
-const recreate = { type: "Recreate" };
+const LIMIT = { timeout: 180_000 };
+const RECREATE = { type: "Recreate" };
 
 async function apply(world: World, image: string, overrides: object = {}): Promise<string> {
-  const spec = { container: { name: "main", image }, updateStrategy: recreate, ...overrides };
+  const spec = { container: { name: "main", image }, updateStrategy: RECREATE, ...overrides };
   const { rolloutId } = await world
     .forage()
     .applyResources(aRequest(`to ${image}`, [aContainerService("web", spec)]));
@@ -26,7 +26,7 @@ const stopping = (agent: HollowAgent): number =>
 
 test(
   "Recreate stops nothing until the node has the new image, and says what it waits for",
-  limit,
+  LIMIT,
   async (t) => {
     const world = await startWorld(t);
     const agent = await HollowAgent.start(world);
@@ -48,7 +48,7 @@ test(
   },
 );
 
-test("an image that doesn't exist rolls back before any pod has stopped", limit, async (t) => {
+test("an image that doesn't exist rolls back before any pod has stopped", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world);
   await watchToEnd(world, await apply(world, "app:v1"));
@@ -60,7 +60,7 @@ test("an image that doesn't exist rolls back before any pod has stopped", limit,
   assert.equal(stopping(agent), 0);
 });
 
-test("with a surge, no node prefetches: the new pod's own pull comes first", limit, async (t) => {
+test("with a surge, no node prefetches: the new pod's own pull comes first", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world);
   agent.pull = () => assert.fail("asked");

@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, mkdirSync, mkdtempSync, openSync, readdirSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { promisify } from "node:util";
+import { freePort } from "../../hack/lib/free-ports.ts";
 import { readHelp } from "../src/config.ts";
 import { openLevelStore } from "../src/store/index.ts";
 import { systemClock } from "../src/time/clock.ts";
@@ -18,7 +18,7 @@ test("help is printed for the program and for each task, without a configuration
   const { code, stdout } = await run(t, ["--help"]);
   assert.equal(code, 0);
   assert.match(stdout, /^usage: forage-coordinator --config/);
-  for (const task of ["backup", "restore", "verify", "salvage"])
+  for (const task of ["backup", "restore", "verify", "migrate", "salvage"])
     assert.match(readHelp([task, "-h"]) ?? "", new RegExp(`^usage: forage-coordinator ${task}`));
   assert.equal(readHelp(["restore", "file"]), undefined);
 });
@@ -127,15 +127,6 @@ async function run(t: TestContext, args: readonly string[]) {
     once(child, "close"),
   ]);
   return { code, stdout: stdout.join(""), stderr: stderr.join("") };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  return typeof address === "object" && address !== null ? address.port : assert.fail();
 }
 
 function tempDir(t: TestContext): string {

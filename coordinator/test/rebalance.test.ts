@@ -6,12 +6,12 @@ import { Fleet } from "./support/fleet.ts";
 import { aContainerService } from "./support/requests.ts";
 import { collected, until } from "./support/until.ts";
 
-const limit = { timeout: 120_000 };
-const request = { goal: "", maxMoves: 0, maxInFlight: 0, dryRun: false };
+const LIMIT = { timeout: 120_000 };
+const REQUEST = { goal: "", maxMoves: 0, maxInFlight: 0, dryRun: false };
 
 test(
   "pods spread to a node that joined later, and ready replicas never fall below the desired number",
-  limit,
+  LIMIT,
   async (t) => {
     const fleet = await Fleet.start(t, ["n1"]);
     await fleet.apply(aContainerService("web", { scaling: { replicas: 4 } }));
@@ -47,7 +47,7 @@ test(
   },
 );
 
-test("who rebalances by himself does so at his interval", limit, async (t) => {
+test("who rebalances by himself does so at his interval", LIMIT, async (t) => {
   const rebalance = { intervalSeconds: 10, maxMoves: 2, goal: "spread" as const };
   const fleet = await Fleet.start(t, ["n1"], { rebalance, heartbeatIntervalSeconds: 60 });
   await fleet.apply(aContainerService("web", { scaling: { replicas: 2 } }));
@@ -65,12 +65,12 @@ test("who rebalances by himself does so at his interval", limit, async (t) => {
   });
 });
 
-test("what can't be is refused", limit, async (t) => {
+test("what can't be is refused", LIMIT, async (t) => {
   const fleet = await Fleet.start(t, ["n1"]);
   for (const wrong of [{ goal: "faster" }, { maxMoves: 101 }, { maxInFlight: 21 }])
     await assert.rejects(asked(fleet, wrong), { code: status.INVALID_ARGUMENT });
 });
 
-function asked(fleet: Fleet, change: Partial<typeof request>): Promise<RebalanceResponse[]> {
-  return collected<RebalanceResponse>(fleet.operator.rebalance({ ...request, ...change }));
+function asked(fleet: Fleet, change: Partial<typeof REQUEST>): Promise<RebalanceResponse[]> {
+  return collected<RebalanceResponse>(fleet.operator.rebalance({ ...REQUEST, ...change }));
 }

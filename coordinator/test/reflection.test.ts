@@ -14,7 +14,7 @@ import { servedDefinitions } from "../src/services.ts";
 import { callsOf } from "./support/calls.ts";
 import { startWorld, type World } from "./support/world.ts";
 
-const limit = { timeout: 60_000 };
+const LIMIT = { timeout: 60_000 };
 type Question = ServerReflectionRequest["messageRequest"];
 
 /** Sends each question on one stream and returns the answers. */
@@ -46,7 +46,7 @@ function filesOf(answer: ServerReflectionResponse["messageResponse"]) {
   return bytes.map((each) => fromBinary(FileDescriptorProtoSchema, each));
 }
 
-test("reflection describes every method of every service of the port", limit, async (t) => {
+test("reflection describes every method of every service of the port", LIMIT, async (t) => {
   const world = await startWorld(t);
   const viewer = await world.token("viewer", ["shop"]);
   for (const definition of [ServerReflectionService, AlphaService]) {
@@ -70,7 +70,7 @@ test("reflection describes every method of every service of the port", limit, as
 
 test(
   "reflection finds files by name, methods and nested types, and sends a dependency once",
-  limit,
+  LIMIT,
   async (t) => {
     const world = await startWorld(t);
     const viewer = await world.token("viewer");
@@ -93,7 +93,7 @@ test(
   },
 );
 
-test("reflection answers NOT_FOUND for what the port does not serve", limit, async (t) => {
+test("reflection answers NOT_FOUND for what the port does not serve", LIMIT, async (t) => {
   const world = await startWorld(t);
   const viewer = await world.token("viewer");
   const answers = await ask(world, viewer, [
@@ -115,7 +115,7 @@ test("reflection answers NOT_FOUND for what the port does not serve", limit, asy
   await assert.rejects(ask(world, viewer, [symbol("x".repeat(20_000))]), { code: INVALID_ARGUMENT });
 });
 
-test("reflection needs a token with the role viewer", limit, async (t) => {
+test("reflection needs a token with the role viewer", LIMIT, async (t) => {
   const world = await startWorld(t);
   const question: Question = { $case: "listServices", value: "" };
   await assert.rejects(ask(world, "", [question]), { code: status.UNAUTHENTICATED });

@@ -11,8 +11,8 @@ import { aContainerService, aRequest, watchToEnd } from "./support/requests.ts";
 import { until } from "./support/until.ts";
 import { startWorld, type World } from "./support/world.ts";
 
-const limit = { timeout: 180_000 };
-const service = { namespace: "shop", kind: "container_service", name: "web" };
+const LIMIT = { timeout: 180_000 };
+const SERVICE = { namespace: "shop", kind: "container_service", name: "web" };
 
 /** Applies the behaviour to pods of the image. All others run. */
 function behaving(agent: () => HollowAgent, image: string, behaviour: Behaviour): Behaviour {
@@ -48,7 +48,7 @@ async function start(world: World): Promise<HollowAgent> {
 function update(world: World, $case: "undo" | "restart" | "pause" | "resume" | "promote", toRevision = 0) {
   const action =
     $case === "undo" ? ({ $case, value: { toRevision } } as const) : ({ $case, value: {} } as const);
-  return world.operator().updateRollout({ ...service, action });
+  return world.operator().updateRollout({ ...SERVICE, action });
 }
 
 /** The messages of a rollout until one matches. */
@@ -73,20 +73,20 @@ async function imagesOf(world: World): Promise<string[]> {
   return pods.filter((pod) => !pod.stopping).map((pod) => imageByHash.get(pod.templateHash) ?? "?");
 }
 
-test("a version that crashes is rolled back, with its exit code and last lines", limit, async (t) => {
+test("a version that crashes is rolled back, with its exit code and last lines", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await start(world);
   const lines = await watchToEnd(world, await apply(world, "a2", "app:bad"));
   assert.match(lines.at(-1) ?? "", /ROLLED_BACK rolled back to revision 1: .*exited with code 3.*last words/);
   assert.deepEqual(await imagesOf(world), ["app:v1", "app:v1"]);
   await until("the failed pods are gone", () => agent.assignments.size === 2);
-  const { resources } = await world.operator().getRollout({ by: { $case: "resource", value: service } });
+  const { resources } = await world.operator().getRollout({ by: { $case: "resource", value: SERVICE } });
   assert.equal(resources[0]?.reason, "crash");
   const listed = await world.operator().listResources({ namespace: "shop", labels: {} });
   assert.match(listed.resources[0]?.message ?? "", /^rolled back to revision 1: .*exited with code 3/);
 });
 
-test("a version that was rolled back is tried again when it is applied again", limit, async (t) => {
+test("a version that was rolled back is tried again when it is applied again", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await start(world);
   await watchToEnd(world, await apply(world, "a2", "app:bad"));
@@ -96,7 +96,7 @@ test("a version that was rolled back is tried again when it is applied again", l
   assert.deepEqual(await imagesOf(world), ["app:bad", "app:bad"]);
 });
 
-test("a rollback goes on after a restart of the coordinator, and ends as it would have", limit, async (t) => {
+test("a rollback goes on after a restart of the coordinator, and ends as it would have", LIMIT, async (t) => {
   const world = await startWorld(t);
   let agent = await start(world);
   let restarts = 0;
@@ -115,7 +115,7 @@ test("a rollback goes on after a restart of the coordinator, and ends as it woul
   assert.deepEqual(await imagesOf(world), ["app:v1", "app:v1"]);
 });
 
-test("waits for a registry that is down, and reports it", limit, async (t) => {
+test("waits for a registry that is down, and reports it", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await start(world);
   const run = agent.behaviour;
@@ -132,7 +132,7 @@ test("waits for a registry that is down, and reports it", limit, async (t) => {
   assert.match((await watchToEnd(world, rolloutId)).at(-1) ?? "", /SUCCEEDED/);
 });
 
-test("undo goes back to what was good before, and can be followed", limit, async (t) => {
+test("undo goes back to what was good before, and can be followed", LIMIT, async (t) => {
   const world = await startWorld(t);
   await start(world);
   await watchToEnd(world, await apply(world, "a2", "app:v2", { scaling: { replicas: 3 } }));
@@ -140,7 +140,7 @@ test("undo goes back to what was good before, and can be followed", limit, async
   assert.equal(message, "undone to revision 1");
   assert.equal((await watchToEnd(world, rolloutId)).at(-1), "container_service/web SUCCEEDED 3/3 ready");
   assert.deepEqual(await imagesOf(world), ["app:v1", "app:v1", "app:v1"]);
-  const { revisions } = await world.operator().listRevisions(service);
+  const { revisions } = await world.operator().listRevisions(SERVICE);
   assert.deepEqual(
     revisions.map(({ number, good, inForce, pods }) => [number, good, inForce, pods]),
     [
@@ -154,7 +154,7 @@ test("undo goes back to what was good before, and can be followed", limit, async
   await assert.rejects(update(world, "undo", 4), { code: status.FAILED_PRECONDITION });
 });
 
-test("undo ends a canary at once", limit, async (t) => {
+test("undo ends a canary at once", LIMIT, async (t) => {
   const world = await startWorld(t);
   await start(world);
   const podConfig = { annotations: { "forage.dev/canary": "1" } };
@@ -169,7 +169,7 @@ test("undo ends a canary at once", limit, async (t) => {
   assert.deepEqual(await imagesOf(world), ["app:v1", "app:v1"]);
 });
 
-test("a canary waits until it is promoted", limit, async (t) => {
+test("a canary waits until it is promoted", LIMIT, async (t) => {
   const world = await startWorld(t);
   await start(world);
   await assert.rejects(update(world, "promote"), { code: status.FAILED_PRECONDITION });
@@ -182,7 +182,7 @@ test("a canary waits until it is promoted", limit, async (t) => {
   assert.deepEqual(await imagesOf(world), ["app:v2", "app:v2"]);
 });
 
-test("a pause holds what is applied until it is resumed", limit, async (t) => {
+test("a pause holds what is applied until it is resumed", LIMIT, async (t) => {
   const world = await startWorld(t);
   await start(world);
   await assert.rejects(update(world, "resume"), { code: status.FAILED_PRECONDITION });
@@ -198,7 +198,7 @@ test("a pause holds what is applied until it is resumed", limit, async (t) => {
 
 test(
   "a newer apply ends the rollout before it with a clear message, and no pod is started twice",
-  limit,
+  LIMIT,
   async (t) => {
     const world = await startWorld(t);
     const agent = await start(world);
@@ -218,7 +218,7 @@ test(
   },
 );
 
-test("restart makes new pods once, and an apply of the same leaves them alone", limit, async (t) => {
+test("restart makes new pods once, and an apply of the same leaves them alone", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await start(world);
   const before = new Set(agent.assignments.keys());
@@ -230,7 +230,7 @@ test("restart makes new pods once, and an apply of the same leaves them alone", 
   assert.deepEqual(new Set(agent.assignments.keys()), after);
 });
 
-test("a secret that breaks the pods is rolled back with its version, which stays", limit, async (t) => {
+test("a secret that breaks the pods is rolled back with its version, which stays", LIMIT, async (t) => {
   const world = await startWorld(t);
   const put = (value: string) => {
     const spec = { $case: "secret", value: { data: { key: Buffer.from(value) } } };
@@ -251,19 +251,19 @@ test("a secret that breaks the pods is rolled back with its version, which stays
     good.includes(version(pod)) ? agent.running(pod) : waitingPod(pod, "CrashLoopBackOff", "soon", 2, 1);
   await put("bad");
   const inForce = async () => {
-    const { revisions } = await world.operator().listRevisions(service);
+    const { revisions } = await world.operator().listRevisions(SERVICE);
     return revisions.find((revision) => revision.inForce)?.number;
   };
   await until(
     "the new version has failed",
-    async () => (await world.operator().listRevisions(service)).revisions.length === 2,
+    async () => (await world.operator().listRevisions(SERVICE)).revisions.length === 2,
   );
   await until("the first revision is in force", async () => (await inForce()) === 1);
   await until("its pods are there", () => agent.assignments.size === 2);
   assert.deepEqual([...agent.assignments.values()].map(version), good);
 });
 
-test("undo after a changed secret goes back to its old content, until it changes again", limit, async (t) => {
+test("undo after a changed secret goes back to its old content, until it changes again", LIMIT, async (t) => {
   const world = await startWorld(t);
   const put = (value: string) => {
     const spec = { $case: "secret", value: { data: { key: Buffer.from(value) } } };
@@ -282,7 +282,7 @@ test("undo after a changed secret goes back to its old content, until it changes
   await watchToEnd(world, first.rolloutId);
   const old = versions();
   const isGood = async (number: number) =>
-    (await world.operator().listRevisions(service)).revisions.some((it) => it.number === number && it.good);
+    (await world.operator().listRevisions(SERVICE)).revisions.some((it) => it.number === number && it.good);
   await put("new");
   await until("the new content has proved itself", () => isGood(2));
   assert.notDeepEqual(versions(), old);
@@ -302,7 +302,7 @@ test("undo after a changed secret goes back to its old content, until it changes
   assert.notDeepEqual(versions(), old, "an apply of the same content takes the present one");
 });
 
-test("versions of a secret stay as long as a revision is pinned to them", limit, async (t) => {
+test("versions of a secret stay as long as a revision is pinned to them", LIMIT, async (t) => {
   const world = await startWorld(t);
   const put = async (value: string) => {
     const spec = { $case: "secret", value: { data: { key: Buffer.from(value) } } };
@@ -314,8 +314,8 @@ test("versions of a secret stay as long as a revision is pinned to them", limit,
   const isKept = async (version: string) =>
     (await world.store.get(objectVersionKey(name, version))) !== undefined;
   const [pinned, loose] = [await put("pinned"), await put("loose")];
-  const revision = { ...service, number: 1, objectVersions: { "secret/token": pinned } };
-  const key = revisionKey(service.namespace, service.kind, service.name, 1);
+  const revision = { ...SERVICE, number: 1, objectVersions: { "secret/token": pinned } };
+  const key = revisionKey(SERVICE.namespace, SERVICE.kind, SERVICE.name, 1);
   const value = encodeRecord(RevisionRecord, RevisionRecord.fromPartial(revision));
   await world.store.txn([], [{ kind: "put", key, value }]);
   for (let i = 0; i < 12; i++) await put(`later ${i}`);

@@ -4,7 +4,7 @@ import { type TestContext, test } from "node:test";
 import { createKeyAndCsr } from "@forage/identity/csr";
 import { NodeRecord } from "@forage/proto/forage/store/v1/store";
 import { decodeRecord, encodeRecord } from "../src/model/codec.ts";
-import { nodeKey, prefixes } from "../src/model/keys.ts";
+import { nodeKey, PREFIXES } from "../src/model/keys.ts";
 import { HollowAgent } from "./support/hollow-agent.ts";
 import { aContainerService, aRequest, watchToEnd } from "./support/requests.ts";
 import { until } from "./support/until.ts";
@@ -19,7 +19,7 @@ test("a coordinator whose data went back decides nothing until they are restored
   const { rolloutId } = await world.forage().applyResources(aRequest("a1", [aContainerService("web")]));
   await watchToEnd(world, rolloutId);
   const pods = async (): Promise<string[]> => {
-    const { pods: all } = await world.operator().listPods(everything);
+    const { pods: all } = await world.operator().listPods(EVERYTHING);
     return all.map(({ uid, stopping }) => `${uid} ${stopping}`).sort();
   };
   const before = await pods();
@@ -99,6 +99,54 @@ test("a node whose certificate was renewed after the copy connects, and its mark
   );
 });
 
+test("a node that joined after the copy proves the roll-back by what it has received", {
+  timeout: 60_000,
+}, async (t) => {
+  const world = await startWorld(t);
+  const copy = (await world.store.range("")).records;
+  await world.restart();
+  const agent = await HollowAgent.start(world, { name: "n2" });
+  const { rolloutId } = await world.forage().applyResources(aRequest("a1", [aContainerService("web")]));
+  await watchToEnd(world, rolloutId);
+  const { received: seen } = agent;
+  assert.ok(seen);
+  agent.close();
+  await world.restart(async () => {
+    await world.store.txn([], [{ kind: "deletePrefix", prefix: "" }]);
+    await world.store.txn(
+      [],
+      copy.map(({ key, value }) => ({ kind: "put", key, value })),
+    );
+  });
+  const back = agent.again({ name: "n2", seen, pods: [] });
+  await until("it is refused", () => back.ended !== undefined);
+  assert.match(await metricsOf(world), /^forage_store_rolled_back 1$/m);
+});
+
+for (const change of ["is unknown to the copy", "had been revoked when it was made"] as const) {
+  test(`a node that ${change} proves the roll-back and is refused`, { timeout: 60_000 }, async (t) => {
+    const world = await startWorld(t);
+    const agent = await HollowAgent.start(world, { name: "n1" });
+    agent.close();
+    await world.restart(async () => {
+      if (change.startsWith("had")) await changeNode(world, (node) => ({ ...node, revoked: true }));
+      else await world.store.txn([], [{ kind: "deletePrefix", prefix: nodeKey("n1") }]);
+    });
+    const honest = agent.again({ name: "n1", pods: [] });
+    await until("it is refused", () => honest.ended !== undefined);
+    assert.match(await metricsOf(world), /^forage_store_rolled_back 0$/m);
+    const proof = agent.again({ name: "n1", seen: laterDataOf(world, "n1"), pods: [] });
+    await until("it is refused with its proof", () => proof.ended !== undefined);
+    assert.match(proof.ended?.message ?? "", /UNAUTHENTICATED.* its node was removed or has joined again/);
+    assert.match(await metricsOf(world), /^forage_store_rolled_back 1$/m);
+    await assert.rejects(
+      world.forage().applyResources(aRequest("a1", [aContainerService("web")])),
+      /node n1 has seen later data/,
+    );
+    assert.equal(proof.assignments.size + honest.assignments.size, 0);
+  });
+}
+
 test("a certificate that began before the newest known one stays refused", { timeout: 60_000 }, async (t) => {
   const { world, back } = await renewedAfterTheCopy(t);
   const later = { seconds: 1n << 40n, nanos: 0 };
@@ -155,15 +203,15 @@ async function restartedWithoutPods(t: TestContext, startGraceSeconds = 60) {
     await world.store.txn(
       [],
       [
-        { kind: "deletePrefix", prefix: prefixes.pods },
-        { kind: "deletePrefix", prefix: prefixes.statuses },
+        { kind: "deletePrefix", prefix: PREFIXES.pods },
+        { kind: "deletePrefix", prefix: PREFIXES.statuses },
       ],
     );
   });
   return { world, ahead, other };
 }
 
-/** What a node says that has seen data which this store lacks, with the coordinator's signature. */
+/** Returns the proof of a node that has seen data which this store lacks, with the coordinator's signature. */
 function laterDataOf(world: World, node: string) {
   const assignmentRevision = (1n << 40n) + 1_000_000n;
   const secret = world.authority.deriveSecret("store history");
@@ -176,11 +224,11 @@ async function nodeNamed(world: World, name: string) {
 }
 
 async function podNames(world: World): Promise<string[]> {
-  return (await world.operator().listPods(everything)).pods.map(({ name }) => name);
+  return (await world.operator().listPods(EVERYTHING)).pods.map(({ name }) => name);
 }
 
 async function metricsOf(world: World): Promise<string> {
   return (await fetch(`http://127.0.0.1:${world.coordinator.http.port}/metrics`)).text();
 }
 
-const everything = { namespace: "shop", labels: {}, workload: "", node: "", name: "" };
+const EVERYTHING = { namespace: "shop", labels: {}, workload: "", node: "", name: "" };

@@ -6,11 +6,11 @@ import { HollowAgent, waitingPod } from "./support/hollow-agent.ts";
 import { aContainerService, aRequest, aService, watchToEnd } from "./support/requests.ts";
 import { startWorld } from "./support/world.ts";
 
-const limit = { timeout: 120_000 };
-/** For pods that have to wait for their node to come, however long that takes here. */
-const patient = { progressDeadlineSeconds: 60, placementDeadlineSeconds: 60, stableSeconds: 0 };
+const LIMIT = { timeout: 120_000 };
+/** Settings for pods that wait for their node to join, however long that takes. */
+const PATIENT = { progressDeadlineSeconds: 60, placementDeadlineSeconds: 60, stableSeconds: 0 };
 
-test("an applied bundle runs, and every watcher gets the same final state", limit, async (t) => {
+test("an applied bundle runs, and every watcher gets the same final state", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world);
   const request = aRequest("a1", [aContainerService("web"), aService("web", "web")]);
@@ -25,12 +25,12 @@ test("an applied bundle runs, and every watcher gets the same final state", limi
   assert.equal(agent.assignments.size, 2);
 });
 
-test("an unknown rollout is NOT_FOUND", limit, async (t) => {
+test("an unknown rollout is NOT_FOUND", LIMIT, async (t) => {
   const world = await startWorld(t);
   await assert.rejects(watchToEnd(world, "r-nothing"), { code: status.NOT_FOUND });
 });
 
-test("a pod that no node takes fails the rollout and says why", limit, async (t) => {
+test("a pod that no node takes fails the rollout and says why", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world, { cpu: "500m" });
   const container = { name: "main", image: "app:v1", resources: { requests: { cpu: "2", memory: "64Mi" } } };
@@ -47,7 +47,7 @@ test("a pod that no node takes fails the rollout and says why", limit, async (t)
 
 test(
   "a container that keeps crashing fails the rollout with its exit code and last lines",
-  limit,
+  LIMIT,
   async (t) => {
     const world = await startWorld(t);
     await HollowAgent.start(world, {
@@ -59,7 +59,7 @@ test(
   },
 );
 
-test("an image that doesn't exist fails the rollout", limit, async (t) => {
+test("an image that doesn't exist fails the rollout", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world, {
     behaviour: (pod) => waitingPod(pod, "ErrImageNotFound", "registry.example/team/app:v1: not found"),
@@ -68,8 +68,8 @@ test("an image that doesn't exist fails the rollout", limit, async (t) => {
   assert.match((await watchToEnd(world, rolloutId)).at(-1) ?? "", /FAILED .*app:v1: not found/);
 });
 
-test("watchers get the progress of an image pull", limit, async (t) => {
-  const world = await startWorld(t, {}, { rollout: patient });
+test("watchers get the progress of an image pull", LIMIT, async (t) => {
+  const world = await startWorld(t, {}, { rollout: PATIENT });
   const steps = [1, 2].map((layers) => `fetching app:v1: ${layers} of 3 layers, ${20 * layers} of 80 MiB`);
   const pulling = (pod: PodAssignment) => waitingPod(pod, "ImagePull", steps[0] ?? "");
   const agent = await HollowAgent.start(world, { behaviour: pulling });
@@ -91,7 +91,7 @@ test("watchers get the progress of an image pull", limit, async (t) => {
 
 test(
   "the same apply_id with the same content is the same rollout, with other content ALREADY_EXISTS",
-  limit,
+  LIMIT,
   async (t) => {
     const world = await startWorld(t);
     const request = aRequest("a1", [aContainerService("web")]);
@@ -102,7 +102,7 @@ test(
   },
 );
 
-test("an unchanged resource keeps its pods, a changed one rolls over", limit, async (t) => {
+test("an unchanged resource keeps its pods, a changed one rolls over", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world);
   const web = aContainerService("web");
@@ -128,7 +128,7 @@ test("an unchanged resource keeps its pods, a changed one rolls over", limit, as
   for (const pod of running) assert.ok(!before.includes(pod.uid));
 });
 
-test("resources that carry the labels and left the bundle are removed; others stay", limit, async (t) => {
+test("resources that carry the labels and left the bundle are removed; others stay", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world);
   const labels = { app: "shop" };
@@ -153,8 +153,8 @@ test("resources that carry the labels and left the bundle are removed; others st
   assert.equal(agent.assignments.size, 4);
 });
 
-test("a restarted coordinator finishes the rollout and keeps the finished ones", limit, async (t) => {
-  const world = await startWorld(t, {}, { rollout: patient });
+test("a restarted coordinator finishes the rollout and keeps the finished ones", LIMIT, async (t) => {
+  const world = await startWorld(t, {}, { rollout: PATIENT });
   const { rolloutId } = await world.forage().applyResources(aRequest("a1", [aContainerService("web")]));
   await world.restart();
   const agent = await HollowAgent.start(world);
@@ -164,7 +164,7 @@ test("a restarted coordinator finishes the rollout and keeps the finished ones",
   assert.deepEqual(await watchToEnd(world, rolloutId), ["container_service/web SUCCEEDED 2/2 ready"]);
 });
 
-test("an apply that keeps others removes nothing", limit, async (t) => {
+test("an apply that keeps others removes nothing", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world);
   const labels = { app: "shop" };
@@ -185,7 +185,7 @@ test("an apply that keeps others removes nothing", limit, async (t) => {
   });
 });
 
-test("an apply removes only what its caller has agreed to", limit, async (t) => {
+test("an apply removes only what its caller has agreed to", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world);
   const labels = { app: "shop" };
@@ -216,7 +216,7 @@ test("an apply removes only what its caller has agreed to", limit, async (t) => 
   );
 });
 
-test("deleting by labels stops the pods and is done twice without harm", limit, async (t) => {
+test("deleting by labels stops the pods and is done twice without harm", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world);
   const labels = { app: "shop" };

@@ -16,13 +16,13 @@ import { aContainerService, aRequest, aRoute, aService, watchToEnd } from "./sup
 import { until } from "./support/until.ts";
 import { startWorld, type World } from "./support/world.ts";
 
-const limit = { timeout: 120_000 };
-const gatewayLabel = "forage.dev/gateway";
+const LIMIT = { timeout: 120_000 };
+const GATEWAY_LABEL = "forage.dev/gateway";
 
-test("a route goes to the gateway's node, and is programmed once it is applied there", limit, async (t) => {
+test("a route goes to the gateway's node, and is programmed once it is applied there", LIMIT, async (t) => {
   const world = await startWorld(t);
   const [gateway, other] = [
-    await HollowAgent.start(world, { name: "g1", tokenLabels: { [gatewayLabel]: "" } }),
+    await HollowAgent.start(world, { name: "g1", tokenLabels: { [GATEWAY_LABEL]: "" } }),
     await HollowAgent.start(world, { name: "n1" }),
   ];
   gateway.appliesRoutes = false;
@@ -63,21 +63,21 @@ test("a route goes to the gateway's node, and is programmed once it is applied t
   await until("it is gone", () => gateway.gateway.hosts.size === 0);
 });
 
-test("an operator makes a connected node a gateway, and makes it none", limit, async (t) => {
+test("an operator makes a connected node a gateway, and makes it none", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world);
   await apply(world, "a1", aContainerService("web"), aService("web", "web"), aRoute("front"));
   assert.match((await why(world, "front")).summary, /no node is gateway "default"/);
   await until("it knows that it is none", () => agent.gateway.gateway === "");
-  await label(world, { setLabels: { [gatewayLabel]: "true" } });
+  await label(world, { setLabels: { [GATEWAY_LABEL]: "true" } });
   await until(
     "it has the route",
     () => agent.gateway.gateway === "default" && agent.gateway.hosts.size === 1,
   );
   await until("all is well", async () => (await why(world, "front")).healthy);
-  await label(world, { removeLabels: [gatewayLabel] });
+  await label(world, { removeLabels: [GATEWAY_LABEL] });
   await until("it is none any more", () => agent.gateway.gateway === "" && agent.gateway.hosts.size === 0);
-  await label(world, { setLabels: { [gatewayLabel]: "" } });
+  await label(world, { setLabels: { [GATEWAY_LABEL]: "" } });
   await until("it is one again", () => agent.gateway.hosts.size === 1);
   await world.restart();
   const again = agent.again();
@@ -86,9 +86,9 @@ test("an operator makes a connected node a gateway, and makes it none", limit, a
   await until("all is well again", async () => (await why(world, "front")).healthy);
 });
 
-test("what a route names may come later, and may be taken away; events tell of both", limit, async (t) => {
+test("what a route names may come later, and may be taken away; events tell of both", LIMIT, async (t) => {
   const world = await startWorld(t);
-  await HollowAgent.start(world, { tokenLabels: { [gatewayLabel]: "" } });
+  await HollowAgent.start(world, { tokenLabels: { [GATEWAY_LABEL]: "" } });
   const lines = await apply(world, "a1", aRoute("front"));
   assert.ok(
     lines.some((line) => /^route\/front SUCCEEDED BackendNotFound: .*no service "web"/.test(line)),
@@ -115,10 +115,10 @@ test("what a route names may come later, and may be taken away; events tell of b
 
 test(
   "a certificate of a secret reaches the gateway alone, and its secret can't be deleted meanwhile",
-  limit,
+  LIMIT,
   async (t) => {
     const world = await startWorld(t);
-    const gateway = await HollowAgent.start(world, { name: "g1", tokenLabels: { [gatewayLabel]: "" } });
+    const gateway = await HollowAgent.start(world, { name: "g1", tokenLabels: { [GATEWAY_LABEL]: "" } });
     const other = await HollowAgent.start(world, { name: "n1" });
     const inlineRoute = { hostnames: ["shop.example"], rules: [], tls: { certificateRef: "web" } };
     const value = { target: "web", ports: [{ port: 80, targetPort: 8080 }], inlineRoute };

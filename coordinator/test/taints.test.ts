@@ -6,36 +6,37 @@ import { aContainerService, aRequest, watchToEnd } from "./support/requests.ts";
 import { until } from "./support/until.ts";
 import { startWorld, type World } from "./support/world.ts";
 
-const limit = { timeout: 180_000 };
-const change = { name: "n1", setTaints: [], removeTaints: [], setLabels: {}, removeLabels: [] };
+const LIMIT = { timeout: 180_000 };
+const CHANGE = { name: "n1", setTaints: [], removeTaints: [], setLabels: {}, removeLabels: [] };
 const taint = (effect: string, value = "") => ({ key: "example.com/broken", value, effect });
 
 test(
   "a NoExecute taint moves pods to another node, and away again when it is gone there",
-  limit,
+  LIMIT,
   async (t) => {
     const world = await startWorld(t);
     const operator = world.operator();
     await HollowAgent.start(world, { name: "n1" });
     await apply(world, {});
     await HollowAgent.start(world, { name: "n2" });
-    const { node } = await operator.updateNode({ ...change, setTaints: [taint("NoExecute", "yes")] });
+    const { node } = await operator.updateNode({ ...CHANGE, setTaints: [taint("NoExecute", "yes")] });
     assert.deepEqual(node?.taints, [taint("NoExecute", "yes")]);
     await until("all pods are on n2", async () => (await nodesOf(world)).join() === "n2,n2");
-    await operator.updateNode({ ...change, removeTaints: [taint("")] });
-    await operator.updateNode({ ...change, name: "n2", setTaints: [taint("NoExecute")] });
+    await operator.updateNode({ ...CHANGE, removeTaints: [taint("")] });
+    await operator.updateNode({ ...CHANGE, name: "n2", setTaints: [taint("NoExecute")] });
     await until("all pods are on n1", async () => (await nodesOf(world)).join() === "n1,n1");
   },
 );
 
-test("tolerations.toleration_seconds: a pod stays that long and goes then", limit, async (t) => {
-  const world = await startWorld(t);
+test("tolerations.toleration_seconds: a pod stays that long and goes then", LIMIT, async (t) => {
+  // With a shorter interval the skipped hour would count as a time in which the coordinator did not run.
+  const world = await startWorld(t, {}, { heartbeatIntervalSeconds: 7_200 });
   await HollowAgent.start(world);
   const toleration = { key: "example.com/broken", operator: "Exists", effect: "NoExecute" };
   await apply(world, { podConfig: { tolerations: [{ ...toleration, tolerationSeconds: 3600n }] } });
   const before = await uidsOf(world);
-  await world.operator().updateNode({ ...change, setTaints: [taint("NoExecute")] });
-  await world.operator().updateNode({ ...change, setTaints: [taint("NoExecute")] });
+  await world.operator().updateNode({ ...CHANGE, setTaints: [taint("NoExecute")] });
+  await world.operator().updateNode({ ...CHANGE, setTaints: [taint("NoExecute")] });
   assert.deepEqual(await uidsOf(world), before);
   await until("its time is waited for", () => world.clock.pending((delayMs) => delayMs > 3_000_000));
   world.clock.skip(3_600_000);
@@ -44,11 +45,11 @@ test("tolerations.toleration_seconds: a pod stays that long and goes then", limi
   );
 });
 
-test("a cordoned node keeps its pods and takes no more", limit, async (t) => {
+test("a cordoned node keeps its pods and takes no more", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world);
   await apply(world, {});
-  const { node } = await world.operator().updateNode({ ...change, unschedulable: true });
+  const { node } = await world.operator().updateNode({ ...CHANGE, unschedulable: true });
   assert.equal(node?.unschedulable, true);
   const { rolloutId } = await world
     .forage()
@@ -60,24 +61,24 @@ test("a cordoned node keeps its pods and takes no more", limit, async (t) => {
   );
   assert.equal(agent.assignments.size, 2);
   assert.equal(
-    (await world.operator().updateNode({ ...change, unschedulable: false })).node?.unschedulable,
+    (await world.operator().updateNode({ ...CHANGE, unschedulable: false })).node?.unschedulable,
     false,
   );
 });
 
-test("what can't be a taint, and a node that isn't there, are refused", limit, async (t) => {
+test("what can't be a taint, and a node that isn't there, are refused", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world);
   const operator = world.operator();
   for (const request of [
-    { ...change, setTaints: [taint("")] },
-    { ...change, setTaints: [taint("NoSuchEffect")] },
-    { ...change, setTaints: [taint("NoSchedule"), taint("NoSchedule", "again")] },
-    { ...change, setTaints: [{ ...taint("NoSchedule"), key: "no key" }] },
-    { ...change, name: "" },
+    { ...CHANGE, setTaints: [taint("")] },
+    { ...CHANGE, setTaints: [taint("NoSuchEffect")] },
+    { ...CHANGE, setTaints: [taint("NoSchedule"), taint("NoSchedule", "again")] },
+    { ...CHANGE, setTaints: [{ ...taint("NoSchedule"), key: "no key" }] },
+    { ...CHANGE, name: "" },
   ])
     await assert.rejects(operator.updateNode(request), { code: status.INVALID_ARGUMENT });
-  await assert.rejects(operator.updateNode({ ...change, name: "n9" }), { code: status.NOT_FOUND });
+  await assert.rejects(operator.updateNode({ ...CHANGE, name: "n9" }), { code: status.NOT_FOUND });
 });
 
 async function apply(world: World, spec: object): Promise<void> {

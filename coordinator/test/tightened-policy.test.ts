@@ -7,16 +7,16 @@ import { aContainerService, aRequest, watchToEnd } from "./support/requests.ts";
 import { until } from "./support/until.ts";
 import { startWorld, type World } from "./support/world.ts";
 
-const limit = { timeout: 120_000 };
-const inShop = { namespace: "shop", labels: {}, workload: "", node: "", name: "" };
-const container = {
+const LIMIT = { timeout: 120_000 };
+const IN_SHOP = { namespace: "shop", labels: {}, workload: "", node: "", name: "" };
+const CONTAINER = {
   name: "main",
   image: "registry.example/team/app:v1",
   securityContext: { capabilities: { add: ["NET_ADMIN"] } },
 };
 
 function aCronJob(name: string): ForageResource {
-  const value = { schedule: "* * * * *", container };
+  const value = { schedule: "* * * * *", container: CONTAINER };
   return ForageResource.fromPartial({ name, spec: { $case: "cronJob", value } } as object);
 }
 
@@ -44,19 +44,19 @@ async function messagesOf(world: World, name: string, reason: string): Promise<s
 
 test(
   "a tightened policy stops no pod, is reported, and refuses the next runs of cron jobs",
-  limit,
+  LIMIT,
   async (t) => {
     const world = await startWorld(t);
     await HollowAgent.start(world);
     const editor = await world.token("editor", ["shop"]);
     const admin = await world.token("admin");
     assert.deepEqual(await setCapabilities(world, "", ["NET_ADMIN"]), []);
-    const bundle = aRequest("a1", [aContainerService("web", { container }), aCronJob("mine")]);
+    const bundle = aRequest("a1", [aContainerService("web", { container: CONTAINER }), aCronJob("mine")]);
     const { rolloutId } = await world.forage(editor).applyResources(bundle);
     await watchToEnd(world, rolloutId);
     const global = { ...aRequest("a2", [aCronJob("global")]), labels: { by: "operator" } };
     await world.forage(admin).applyResources(global);
-    const pods = (await world.operator().listPods(inShop)).pods.map(({ name }) => name);
+    const pods = (await world.operator().listPods(IN_SHOP)).pods.map(({ name }) => name);
 
     const field = "container.security_context.capabilities.add[0]";
     assert.deepEqual(await setCapabilities(world, "", []), [
@@ -92,7 +92,7 @@ test(
       /is not started: cron_job\.container\.security_context\.capabilities\.add\[0\]: the policy/,
     );
     assert.equal(await runsOf(world, "mine"), runs);
-    const after = (await world.operator().listPods({ ...inShop, workload: "web" })).pods;
+    const after = (await world.operator().listPods({ ...IN_SHOP, workload: "web" })).pods;
     assert.ok(after.every(({ name }) => pods.includes(name)));
 
     await setCapabilities(world, "", ["NET_ADMIN"]);

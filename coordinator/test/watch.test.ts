@@ -7,11 +7,11 @@ import { aContainerService, aRequest, aService, describeEvent, watchToEnd } from
 import { collected, settled, until } from "./support/until.ts";
 import { startWorld } from "./support/world.ts";
 
-const limit = { timeout: 120_000 };
-const patient = { rollout: { progressDeadlineSeconds: 60, placementDeadlineSeconds: 60, stableSeconds: 0 } };
+const LIMIT = { timeout: 120_000 };
+const PATIENT = { rollout: { progressDeadlineSeconds: 60, placementDeadlineSeconds: 60, stableSeconds: 0 } };
 
-test("a watcher first gets every resource, then each change, and the stream ends", limit, async (t) => {
-  const world = await startWorld(t, {}, patient);
+test("a watcher first gets every resource, then each change, and the stream ends", LIMIT, async (t) => {
+  const world = await startWorld(t, {}, PATIENT);
   const { rolloutId } = await world
     .forage()
     .applyResources(
@@ -36,8 +36,8 @@ test("a watcher first gets every resource, then each change, and the stream ends
   assert.ok(rest.includes("container_service/api SUCCEEDED 2/2 ready"), rest.join("\n"));
 });
 
-test("watchers that connect at any time get the same final state", limit, async (t) => {
-  const world = await startWorld(t, {}, patient);
+test("watchers that connect at any time get the same final state", LIMIT, async (t) => {
+  const world = await startWorld(t, {}, PATIENT);
   const { rolloutId } = await world.forage().applyResources(aRequest("a1", [aContainerService("web")]));
   const early = watchToEnd(world, rolloutId);
   const agent = await HollowAgent.start(world, { behaviour: () => undefined });
@@ -51,8 +51,8 @@ test("watchers that connect at any time get the same final state", limit, async 
   for (const lines of ends) assert.equal(lines.at(-1), late[0]);
 });
 
-test("a watcher that stalls gets the newest state, and delays no other", limit, async (t) => {
-  const world = await startWorld(t, {}, patient);
+test("a watcher that stalls gets the newest state, and delays no other", LIMIT, async (t) => {
+  const world = await startWorld(t, {}, PATIENT);
   const agent = await HollowAgent.start(world, { behaviour: () => undefined });
   const { rolloutId } = await world.forage().applyResources(aRequest("a1", [aContainerService("web")]));
   await until("the pods are assigned", () => agent.assignments.size === 2);
@@ -82,8 +82,8 @@ test("a watcher that stalls gets the newest state, and delays no other", limit, 
   assert.ok(seen >= changes && rest.length < changes / 2, `${rest.length} of ${seen} events`);
 });
 
-test("a watcher that goes away, and hundreds that stay, change nothing", limit, async (t) => {
-  const world = await startWorld(t, {}, patient);
+test("a watcher that goes away, and hundreds that stay, change nothing", LIMIT, async (t) => {
+  const world = await startWorld(t, {}, PATIENT);
   const { rolloutId } = await world.forage().applyResources(aRequest("a1", [aContainerService("web")]));
   const forage = world.forage();
   for (let count = 0; count < 20; count++) {
@@ -102,8 +102,8 @@ test("a watcher that goes away, and hundreds that stay, change nothing", limit, 
     );
 });
 
-test("a rollout that another one takes over ends with a clear message", limit, async (t) => {
-  const world = await startWorld(t, {}, patient);
+test("a rollout that another one takes over ends with a clear message", LIMIT, async (t) => {
+  const world = await startWorld(t, {}, PATIENT);
   const first = await world
     .forage()
     .applyResources(aRequest("a1", [aContainerService("web"), aService("web", "web")]));
@@ -132,8 +132,8 @@ test("a rollout that another one takes over ends with a clear message", limit, a
   assert.equal((await world.operator().getRollout(newest)).rolloutId, second.rolloutId);
 });
 
-test("a rollout whose resource is deleted ends", limit, async (t) => {
-  const world = await startWorld(t, {}, patient);
+test("a rollout whose resource is deleted ends", LIMIT, async (t) => {
+  const world = await startWorld(t, {}, PATIENT);
   const { rolloutId } = await world
     .forage()
     .applyResources(aRequest("a1", [aContainerService("web")], { app: "x" }));
@@ -142,8 +142,8 @@ test("a rollout whose resource is deleted ends", limit, async (t) => {
   assert.match((await watching).at(-1) ?? "", /FAILED was deleted by a later request/);
 });
 
-test("a rollout that doesn't get through in time fails at its deadline", limit, async (t) => {
-  const world = await startWorld(t, {}, { ...patient, heartbeatIntervalSeconds: 60 });
+test("a rollout that doesn't get through in time fails at its deadline", LIMIT, async (t) => {
+  const world = await startWorld(t, {}, { ...PATIENT, heartbeatIntervalSeconds: 60 });
   const agent = await HollowAgent.start(world, {
     behaviour: (pod) => waitingPod(pod, "ImagePull", "12 of 40 MB"),
   });
@@ -163,9 +163,9 @@ test("a rollout that doesn't get through in time fails at its deadline", limit, 
 
 test(
   "streams end well when the coordinator stops, and the watcher can go on at the next one",
-  limit,
+  LIMIT,
   async (t) => {
-    const world = await startWorld(t, {}, patient);
+    const world = await startWorld(t, {}, PATIENT);
     const { rolloutId } = await world.forage().applyResources(aRequest("a1", [aContainerService("web")]));
     const stream = world.forage().watchRollout({ rolloutId });
     const ended = new Promise<{ code: status }>((resolve) => stream.on("status", resolve));

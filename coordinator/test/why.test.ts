@@ -6,9 +6,9 @@ import { aContainerService, aRequest, aService } from "./support/requests.ts";
 import { until } from "./support/until.ts";
 import { startWorld, type World } from "./support/world.ts";
 
-const limit = { timeout: 120_000 };
+const LIMIT = { timeout: 120_000 };
 
-test("a pod that no node takes: every node with its reason, and what would help", limit, async (t) => {
+test("a pod that no node takes: every node with its reason, and what would help", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world, { name: "small", cpu: "10m" });
   await HollowAgent.start(world, { name: "tiny", cpu: "5m" });
@@ -33,7 +33,7 @@ test("a pod that no node takes: every node with its reason, and what would help"
 
 test(
   "a crash: exit code, last lines, when it is tried again; and what the workload makes of it",
-  limit,
+  LIMIT,
   async (t) => {
     const world = await startWorld(t);
     const behaviour = (pod: Parameters<typeof waitingPod>[0]) =>
@@ -54,7 +54,7 @@ test(
   },
 );
 
-test("nodes and what is well; who may ask, and what isn't there", limit, async (t) => {
+test("nodes and what is well; who may ask, and what isn't there", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world);
   await apply(world);

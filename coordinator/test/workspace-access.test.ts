@@ -12,6 +12,7 @@ import type { HollowAgent } from "./support/hollow-agent.ts";
 import { tunnelToCommand, tunnelToPort } from "./support/tunnels.ts";
 import { until } from "./support/until.ts";
 import { aStart, startWorkspaceWorld } from "./support/workspaces/workspace-world.ts";
+import type { World } from "./support/world.ts";
 
 test("a workspace is reached by its URL and by SSH while it runs, and that counts as activity", {
   timeout: 60_000,
@@ -35,6 +36,39 @@ test("a workspace is reached by its URL and by SSH while it runs, and that count
   await assert.rejects(run(ssh?.port, ownerToken, "true"), /authentication methods failed/);
 });
 
+for (const kind of ["command", "forwarded port"] as const)
+  test(`a ${kind} through the API counts as activity while it is open`, { timeout: 60_000 }, async (t) => {
+    const { world, agent, calls, reaches, port } = await setUp(t);
+    await calls.startWorkspace(aStart());
+    await reaches("instance-1", WorkspacePhase.RUNNING);
+    serveSessions(agent, port);
+    const lastActivity = async () => (await calls.describeWorkspace({ id: "instance-1" })).lastActivity;
+    assert.equal(await lastActivity(), "");
+    const call = kind === "command" ? openCommand(world) : openPort(world);
+    call.on("error", () => {});
+    await until("activity", async () => (await lastActivity()) !== "");
+    const first = await lastActivity();
+    world.clock.skip(31_000);
+    await until("activity while it is open", async () => (await lastActivity()) !== first);
+    call.cancel();
+  });
+
+const POD = { namespace: "workspaces", pod: "ws-instance-1" };
+
+/** Begins a command that runs until its input ends. */
+function openCommand(world: World): { cancel(): void; on(event: "error", run: () => void): unknown } {
+  const call = world.operator().exec();
+  const options = { command: ["cat"], stdin: true, tty: false, size: undefined };
+  call.write({ frame: { $case: "start", value: { ...POD, container: "", options } } });
+  return call;
+}
+
+function openPort(world: World): ReturnType<typeof openCommand> {
+  const call = world.operator().portForward();
+  call.write({ frame: { $case: "start", value: { ...POD, port: 8_080 } } });
+  return call;
+}
+
 async function setUp(t: TestContext) {
   const dir = await mkdtemp(join(tmpdir(), "forage-access-"));
   t.after(() => rm(dir, { recursive: true, force: true }));
@@ -47,7 +81,7 @@ async function setUp(t: TestContext) {
   return { ...parts, port: (app.address() as AddressInfo).port };
 }
 
-/** Serves sessions that the agent is asked for: every port is the application's, and commands run on this host. */
+/** Serves the sessions that the coordinator opens: every port is the application's, and commands run on this host. */
 function serveSessions(agent: HollowAgent, port: number): void {
   agent.onSession = ({ sessionId, kind }) => {
     const stream = agent.client.serve();

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,6 +8,7 @@ import { type TestContext, test } from "node:test";
 import { systemClock } from "@forage/common/clock";
 import type { ExecOptions } from "@forage/proto/forage/agent/v1/agent";
 import ssh2 from "ssh2";
+import { AccessStats } from "../src/workspaces/access/access-stats.ts";
 import { ActivityMeter } from "../src/workspaces/access/activity-meter.ts";
 import { TunnelStream } from "../src/workspaces/access/tunnel-stream.ts";
 import type { ReachableWorkspace } from "../src/workspaces/access/workspace-directory.ts";
@@ -15,23 +16,23 @@ import { startSshServer } from "../src/workspaces/ssh/ssh-server.ts";
 import { SSH_SCHEMA } from "../src/workspaces/ssh/ssh-settings.ts";
 import { tunnelToCommand, tunnelToPort } from "./support/tunnels.ts";
 
-const limit = { timeout: 30_000 };
+const LIMIT = { timeout: 30_000 };
 const TOKEN = "abcdefghijklmnopqrstuvwxyz012345";
 
-test("runs a command with its input, output, errors and exit code", limit, async (t) => {
+test("runs a command with its input, output, errors and exit code", LIMIT, async (t) => {
   const { ssh } = await setUp(t);
   const { stdout, stderr, code } = await ssh(["cat; echo oops >&2; exit 7"], { input: "from the client\n" });
   assert.deepEqual([stdout, code], ["from the client\n", 7]);
   assert.match(stderr, /oops/);
 });
 
-test("passes a command on literally", limit, async (t) => {
+test("passes a command on literally", LIMIT, async (t) => {
   const { ssh } = await setUp(t);
   const { stdout } = await ssh(["printf '%s|' \"a  b\" '$HOME' \"$((1+1))\""]);
   assert.equal(stdout, "a  b|$HOME|2|");
 });
 
-test("moves a megabyte in each direction", limit, async (t) => {
+test("moves a megabyte in each direction", LIMIT, async (t) => {
   const { ssh } = await setUp(t);
   const input = "0123456789abcde\n".repeat(65_536);
   const { stdout } = await ssh(["cat"], { input });
@@ -41,7 +42,7 @@ test("moves a megabyte in each direction", limit, async (t) => {
 
 test(
   "accepts a key of the workspace, and refuses others and workspaces that do not exist",
-  limit,
+  LIMIT,
   async (t) => {
     const { ssh, change, workspace } = await setUp(t);
     assert.equal((await ssh(["true"])).code, 0);
@@ -52,21 +53,21 @@ test(
   },
 );
 
-test("accepts the owner token in the user name", limit, async (t) => {
+test("accepts the owner token in the user name", LIMIT, async (t) => {
   const { ssh, change, workspace } = await setUp(t);
   change({ ...workspace, sshKeys: [] });
   assert.equal((await ssh(["true"], { user: `w1#${TOKEN}` })).code, 0);
   assert.equal((await ssh(["true"], { user: "w1#wrong" })).code, 255);
 });
 
-test("accepts the owner token as a password", limit, async (t) => {
+test("accepts the owner token as a password", LIMIT, async (t) => {
   const { connect } = await setUp(t);
   const client = await connect({ username: "w1", password: TOKEN });
   client.end();
   await assert.rejects(connect({ username: "w1", password: "wrong" }), /authentication methods failed/);
 });
 
-test("runs a shell in a terminal, with its type and its sizes", limit, async (t) => {
+test("runs a shell in a terminal, with its type and its sizes", LIMIT, async (t) => {
   const { connect, execs, sizes } = await setUp(t);
   const client = await connect({ username: "w1", password: TOKEN });
   const stream = await new Promise<ssh2.ClientChannel>((resolve, reject) =>
@@ -88,7 +89,7 @@ test("runs a shell in a terminal, with its type and its sizes", limit, async (t)
   client.end();
 });
 
-test("forwards connections to ports of the workspace, and to no other host", limit, async (t) => {
+test("forwards connections to ports of the workspace, and to no other host", LIMIT, async (t) => {
   const { ssh, port } = await setUp(t);
   const reached = await ssh(["-W", `localhost:${port}`], { input: "hello\n" });
   assert.equal(reached.stdout, "you sent: hello\n");
@@ -96,11 +97,13 @@ test("forwards connections to ports of the workspace, and to no other host", lim
   assert.equal(refused.code, 255);
 });
 
-test("copies files in both directions through the sftp-server of the image", limit, async (t) => {
-  const { dir, sftp } = await setUp(t);
+test("copies files in both directions by sftp, without a program of the image", LIMIT, async (t) => {
+  const { dir, sftp, execs, directories } = await setUp(t);
   const path = (name: string): string => join(dir, name);
   const content = Buffer.alloc(3_000_000, "some content ");
   await writeFile(path("here"), content);
+  // The workspace's user is another one.
+  await chmod(dir, 0o777);
   const { stderr, code } = await sftp([
     `put ${path("here")} ${path("there")}`,
     `rename ${path("there")} ${path("renamed")}`,
@@ -110,9 +113,10 @@ test("copies files in both directions through the sftp-server of the image", lim
   assert.equal(code, 0, stderr);
   assert.ok(content.equals(await readFile(path("back"))));
   await assert.rejects(stat(path("renamed")), { code: "ENOENT" });
+  assert.deepEqual([execs, directories], [[], ["/workspace"]]);
 });
 
-test("counts an open connection as activity until it ends", limit, async (t) => {
+test("counts an open connection as activity until it ends", LIMIT, async (t) => {
   const { connect, activity, until } = await setUp(t);
   const client = await connect({ username: "w1", password: TOKEN });
   assert.equal(activity.openOf("i1"), 1);
@@ -120,21 +124,57 @@ test("counts an open connection as activity until it ends", limit, async (t) => 
   await until(() => activity.openOf("i1") === 0);
 });
 
-test("refuses more connections of a workspace than its limit", limit, async (t) => {
+test("ends connections whose key or token no longer counts", LIMIT, async (t) => {
+  const { connect, change, workspace, activity, until } = await setUp(t);
+  await connect({ username: "w1", password: TOKEN });
+  change({ ...workspace, sshKeys: [] });
+  assert.equal(activity.openOf("i1"), 1);
+  change({ ...workspace, ownerToken: TOKEN.toUpperCase() });
+  await until(() => activity.openOf("i1") === 0);
+});
+
+test("refuses more connections of a workspace than its limit", LIMIT, async (t) => {
   const { connect, ssh } = await setUp(t, { connectionsPerWorkspace: 1 });
   const client = await connect({ username: "w1", password: TOKEN });
   assert.equal((await ssh(["true"])).code, 255);
   client.end();
 });
 
-test("ends the command of a client that goes away", limit, async (t) => {
+test("shares channels between workspaces, and gives back those that are closed", LIMIT, async (t) => {
+  const { connect, port } = await setUp(t, { channelPlaces: 4 });
+  const login = { username: "w1", password: TOKEN };
+  const [client, other] = [await connect(login), await connect(login)];
+  const open = (by = client): Promise<ssh2.ClientChannel | undefined> =>
+    new Promise((resolve) =>
+      by.forwardOut("127.0.0.1", 1, "localhost", port, (error, channel) =>
+        resolve(error ? undefined : channel),
+      ),
+    );
+  // One workspace has half of the places at most.
+  const channels = [await open(), await open()];
+  assert.equal(await open(), undefined);
+  assert.equal(await open(other), undefined);
+  /** The gateway notices the end of a channel a little later. */
+  const opensBy = async (by: ssh2.Client): Promise<void> => {
+    for (let tries = 0; (await open(by)) === undefined; tries++)
+      assert.ok(tries < 10_000, "the place is given back");
+  };
+  channels[0]?.destroy();
+  await opensBy(client);
+  client.end();
+  await opensBy(other);
+  await opensBy(other);
+  other.end();
+});
+
+test("ends the command of a client that goes away", LIMIT, async (t) => {
   const { connect, ended, until } = await setUp(t);
   const client = await connect({ username: "w1", password: TOKEN });
   client.exec("sleep 1000", () => client.end());
   await until(() => ended.length === 1);
 });
 
-test("keeps its host key over restarts, readable by its owner only", limit, async (t) => {
+test("keeps its host key over restarts, readable by its owner only", LIMIT, async (t) => {
   const { dir, restart } = await setUp(t);
   const path = join(dir, "keys", "workspace-ssh.key");
   const before = await readFile(path, "utf8");
@@ -143,10 +183,16 @@ test("keeps its host key over restarts, readable by its owner only", limit, asyn
   assert.equal((await stat(path)).mode & 0o777, 0o600);
 });
 
-async function setUp(t: TestContext, settings: object = {}) {
+async function setUp(
+  t: TestContext,
+  {
+    channelPlaces,
+    ...settings
+  }: { readonly channelPlaces?: number; readonly connectionsPerWorkspace?: number } = {},
+) {
   const dir = await mkdtemp(join(tmpdir(), "forage-ssh-"));
   t.after(() => rm(dir, { recursive: true, force: true }));
-  const keys = ssh2.utils.generateKeyPairSync("ed25519");
+  const keys = userKeys();
   await writeFile(join(dir, "id"), keys.private, { mode: 0o600 });
   const port = await echo(t);
   const workspace: ReachableWorkspace = {
@@ -163,6 +209,7 @@ async function setUp(t: TestContext, settings: object = {}) {
   const clock = systemClock;
   const activity = new ActivityMeter({ markActive: () => {} }, clock);
   const execs: ExecOptions[] = [];
+  const directories: string[] = [];
   const sizes: string[] = [];
   const ended: string[] = [];
   const start = () =>
@@ -171,9 +218,11 @@ async function setUp(t: TestContext, settings: object = {}) {
       dataDir: dir,
       directory: { byMetaId, byPrefix: byMetaId, byInstanceId: () => current },
       dial: (_pod, to) => new TunnelStream(tunnelToPort(to), () => {}),
-      exec: (_pod, options, signal) => {
-        execs.push(options);
-        const tunnel = tunnelToCommand(options, (size) => sizes.push(size));
+      openInPod: (_pod, kind, signal) => {
+        if (kind.$case === "exec") execs.push(kind.value);
+        else directories.push(kind.value.directory);
+        const command = kind.$case === "exec" ? kind.value : serveSftp(kind.value.directory);
+        const tunnel = tunnelToCommand(command, (size) => sizes.push(size));
         // As the broker of sessions does it.
         signal.addEventListener("abort", () => {
           ended.push("ended");
@@ -181,7 +230,7 @@ async function setUp(t: TestContext, settings: object = {}) {
         });
         return tunnel;
       },
-      activity,
+      ...{ activity, stats: new AccessStats(), ...(channelPlaces !== undefined && { channelPlaces }) },
       clock,
       log: { debug: () => {} },
     });
@@ -195,9 +244,10 @@ async function setUp(t: TestContext, settings: object = {}) {
     server = await start();
   };
   return {
-    ...{ dir, port, workspace, activity, execs, sizes, ended, restart },
+    ...{ dir, port, workspace, activity, execs, directories, sizes, ended, restart },
     change: (changed: ReachableWorkspace) => {
       current = changed;
+      server.recheck("i1");
     },
     ssh: (args: readonly string[], { user = "w1", input = "" } = {}) =>
       runSsh(join(dir, "id"), user, server.address.port, args, input),
@@ -272,6 +322,25 @@ function connect(
     client.once("ready", () => resolve(client)).on("error", reject);
     client.connect({ host: "127.0.0.1", port, ...login });
   });
+}
+
+/** The library makes some keys that it can't read itself. */
+function userKeys(): ReturnType<typeof ssh2.utils.generateKeyPairSync> {
+  const keys = ssh2.utils.generateKeyPairSync("ed25519");
+  const isReadable = [keys.private, keys.public].every((it) => !(ssh2.utils.parseKey(it) instanceof Error));
+  return isReadable ? keys : userKeys();
+}
+
+/** The agent's program for sftp, with the files of this host. */
+function serveSftp(directory: string): ExecOptions {
+  const module = join(import.meta.dirname, "../../agent/src/sessions/sftp/serve-sftp.ts");
+  const script = `import { serveSftp } from ${JSON.stringify(module)};
+process.exitCode = await serveSftp(process.argv.slice(1));`;
+  const run = 'exec 3< / && exec "$@"';
+  const node = [process.execPath, "--input-type=module", "--eval", script];
+  const user = String(process.getuid?.() || 33_333);
+  const command = ["/bin/sh", "-c", run, "sh", ...node, directory, user, user, user];
+  return { command, stdin: true, tty: false, size: undefined };
 }
 
 /** An application in the workspace. */

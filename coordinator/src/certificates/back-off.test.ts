@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hostnameBackOff, issuerBackOff, waitMs } from "./back-off.ts";
+import { HOSTNAME_BACK_OFF, ISSUER_BACK_OFF, waitMs } from "./back-off.ts";
 
 const minutes = (ms: number): number => ms / 60_000;
 
 test("waits double up to the cap, whatever the count", () => {
   const waits = [1, 2, 3, 4, 5, 10, 20, 10_000].map((failures) =>
-    minutes(waitMs(hostnameBackOff, failures, 0)),
+    minutes(waitMs(HOSTNAME_BACK_OFF, failures, 0)),
   );
   assert.deepEqual(waits, [2, 4, 8, 16, 32, 720, 720, 720]);
 });
@@ -15,7 +15,7 @@ test("a hostname fails at most five times in its first hour", () => {
   let atMs = 0;
   let attempts = 1;
   while (atMs < 3_600_000) {
-    atMs += waitMs(hostnameBackOff, attempts, 0);
+    atMs += waitMs(HOSTNAME_BACK_OFF, attempts, 0);
     if (atMs < 3_600_000) attempts++;
   }
   assert.equal(attempts, 5);
@@ -23,13 +23,13 @@ test("a hostname fails at most five times in its first hour", () => {
 
 test("chance makes waits longer, never shorter, by a quarter at most", () => {
   for (const failures of [1, 3, 50]) {
-    const bare = waitMs(issuerBackOff, failures, 0);
-    assert.ok(waitMs(issuerBackOff, failures, 0.999) > bare);
-    assert.ok(waitMs(issuerBackOff, failures, 0.999) < bare * 1.25);
+    const bare = waitMs(ISSUER_BACK_OFF, failures, 0);
+    assert.ok(waitMs(ISSUER_BACK_OFF, failures, 0.999) > bare);
+    assert.ok(waitMs(ISSUER_BACK_OFF, failures, 0.999) < bare * 1.25);
   }
 });
 
 test("never waits less than the authority requested", () => {
-  assert.equal(waitMs(hostnameBackOff, 1, 0, 3_600_000), 3_600_000);
-  assert.equal(waitMs(hostnameBackOff, 10, 0, 1_000), 12 * 3_600_000);
+  assert.equal(waitMs(HOSTNAME_BACK_OFF, 1, 0, 3_600_000), 3_600_000);
+  assert.equal(waitMs(HOSTNAME_BACK_OFF, 10, 0, 1_000), 12 * 3_600_000);
 });

@@ -5,14 +5,14 @@ import { type CertificateState, emptyCertificateState } from "./certificate-stat
 import { certificateView } from "./view.ts";
 
 const nowMs = Date.parse("2026-03-01T00:00:00Z");
-const hourMs = 3_600_000;
+const HOUR_MS = 3_600_000;
 
 const held: CertificateState = {
   ...emptyCertificateState("a.test", "acme"),
-  certificate: { chainPem: "c", keyPem: "k", notBeforeMs: 0, notAfterMs: nowMs + hourMs },
-  renewAtMs: nowMs + hourMs / 2,
+  certificate: { chainPem: "c", keyPem: "k", notBeforeMs: 0, notAfterMs: nowMs + HOUR_MS },
+  renewAtMs: nowMs + HOUR_MS / 2,
 };
-const failing = { failures: 2, error: "caa: forbidden", failedAtMs: nowMs, retryAtMs: nowMs + hourMs };
+const failing = { failures: 2, error: "caa: forbidden", failedAtMs: nowMs, retryAtMs: nowMs + HOUR_MS };
 const ended = { ...held, certificate: { chainPem: "c", keyPem: "k", notBeforeMs: 0, notAfterMs: nowMs } };
 const pause = { failures: 1, error: "out of reach", untilMs: nowMs + 60_000, asked: false };
 

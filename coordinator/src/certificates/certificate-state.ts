@@ -13,7 +13,7 @@ export interface CertificateState {
   /** The error of the last failed attempt. Empty if none failed. */
   readonly error: string;
   readonly failedAtMs?: number | undefined;
-  /** No attempt before. */
+  /** The time before which no attempt is made. */
   readonly retryAtMs?: number | undefined;
   /** Set if the authority requested the wait. */
   readonly retryAtAsked: boolean;

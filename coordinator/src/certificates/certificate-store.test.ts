@@ -12,12 +12,12 @@ import { keepAuthority } from "./self-signed/keep-authority.ts";
 
 const old = { id: "old", bytes: randomBytes(32) };
 const fresh = { id: "fresh", bytes: randomBytes(32) };
-const directory = "https://acme.test/";
+const DIRECTORY = "https://acme.test/";
 const log = pino({ level: "silent" });
 
-const full: CertificateState = {
+const FULL: CertificateState = {
   hostname: "*.a.test",
-  issuer: directory,
+  issuer: DIRECTORY,
   certificate: { chainPem: "chain", keyPem: "key", notBeforeMs: 1_000, notAfterMs: 9_000 },
   renewAtMs: 6_000,
   failures: 3,
@@ -36,12 +36,12 @@ async function start() {
 
 test("what is held comes back as it was, however much of it there is", async () => {
   const { records } = await start();
-  const many = Array.from({ length: 250 }, (_, i) => ({ ...full, hostname: `h${i}.test` }));
-  for (const holding of [full, emptyCertificateState("b.test", "x"), ...many]) await records.save(holding);
+  const many = Array.from({ length: 250 }, (_, i) => ({ ...FULL, hostname: `h${i}.test` }));
+  for (const holding of [FULL, emptyCertificateState("b.test", "x"), ...many]) await records.save(holding);
   const loaded = await records.load();
   assert.equal(loaded.size, 252);
-  assert.deepEqual(loaded.get("*.a.test"), full);
-  assert.deepEqual(loaded.get("h249.test"), { ...full, hostname: "h249.test" });
+  assert.deepEqual(loaded.get("*.a.test"), FULL);
+  assert.deepEqual(loaded.get("h249.test"), { ...FULL, hostname: "h249.test" });
   const bare = Object.entries(loaded.get("b.test") ?? {}).filter(([, value]) => value !== undefined);
   assert.deepEqual(Object.fromEntries(bare), emptyCertificateState("b.test", "x"));
   await records.forget("b.test");
@@ -60,8 +60,8 @@ test("the issuer's pause comes back, and goes", async () => {
 
 test("one that can't be read is left out, and the others are there", async () => {
   const { store, records } = await start();
-  await records.save(full);
-  await records.save({ ...full, hostname: "b.test" });
+  await records.save(FULL);
+  await records.save({ ...FULL, hostname: "b.test" });
   // As one that was moved to another hostname.
   const stored = await store.get("certificates/b.test");
   await put(store, "certificates/c.test", stored?.value ?? new Uint8Array());
@@ -72,10 +72,10 @@ test("one that can't be read is left out, and the others are there", async () =>
 
 test("a new first key takes over all keys that issuers and certificates have", async () => {
   const { store, vault, records } = await start();
-  await records.save(full);
+  await records.save(FULL);
   await records.save(emptyCertificateState("none.test", "x"));
   await records.savePause({ failures: 1, error: "away", untilMs: 1, asked: false });
-  const account = await new AccountRecords({ store, vault, directory }).load();
+  const account = await new AccountRecords({ store, vault, directory: DIRECTORY }).load();
   const keep = (from: typeof vault) =>
     keepAuthority({ store, vault: from, cluster: "test", make: () => ({ nowMs: 0, randomBytes }) });
   const authority = await keep(vault);
@@ -85,7 +85,7 @@ test("a new first key takes over all keys that issuers and certificates have", a
   const loaded = await new CertificateStore({ store, vault: after, log }).load();
   assert.equal(loaded.get("*.a.test")?.certificate?.keyPem, "key");
   assert.equal(loaded.size, 2);
-  assert.deepEqual(await new AccountRecords({ store, vault: after, directory }).load(), account);
+  assert.deepEqual(await new AccountRecords({ store, vault: after, directory: DIRECTORY }).load(), account);
   assert.deepEqual(await keep(after), authority);
 });
 

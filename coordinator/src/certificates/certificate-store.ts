@@ -2,7 +2,7 @@ import { CertificateRecord, IssuerPauseRecord } from "@forage/proto/forage/store
 import type { Logger } from "pino";
 import { CoordinatorError } from "../errors.ts";
 import { decodeRecord, encodeRecord } from "../model/codec.ts";
-import { certificateKey, issuerPauseKey, prefixes } from "../model/keys.ts";
+import { certificateKey, ISSUER_PAUSE_KEY, PREFIXES } from "../model/keys.ts";
 import { toEpochMs, toTimestamp } from "../model/timestamp.ts";
 import type { Vault } from "../objects/vault.ts";
 import type { Store } from "../store/index.ts";
@@ -10,7 +10,7 @@ import type { CertificateState, Pause } from "./certificate-state.ts";
 import { certificateStateOf, encodeCertificateState } from "./certificate-state-record.ts";
 
 /** Records read in one piece; each holds a few kilobytes. */
-const pageSize = 100;
+const PAGE_SIZE = 100;
 
 /** Stores the state of certificates. It is the only writer below `certificates/`. */
 export class CertificateStore {
@@ -28,8 +28,8 @@ export class CertificateStore {
   async load(): Promise<Map<string, CertificateState>> {
     const holdings = new Map<string, CertificateState>();
     for (let after: string | undefined, more = true; more; ) {
-      const options = { limit: pageSize, ...(after !== undefined && { after }) };
-      const page = await this.#store.range(prefixes.certificates, options);
+      const options = { limit: PAGE_SIZE, ...(after !== undefined && { after }) };
+      const page = await this.#store.range(PREFIXES.certificates, options);
       for (const { key, value } of page.records) {
         const holding = this.#read(key, value);
         if (holding !== undefined) holdings.set(holding.hostname, holding);
@@ -50,14 +50,14 @@ export class CertificateStore {
   }
 
   async loadPause(): Promise<Pause | undefined> {
-    const stored = await this.#store.get(issuerPauseKey);
+    const stored = await this.#store.get(ISSUER_PAUSE_KEY);
     if (stored === undefined) return undefined;
-    const { failures, error, until, asked } = decodeRecord(IssuerPauseRecord, issuerPauseKey, stored.value);
+    const { failures, error, until, asked } = decodeRecord(IssuerPauseRecord, ISSUER_PAUSE_KEY, stored.value);
     return { failures, error, untilMs: toEpochMs(until) ?? 0, asked };
   }
 
   async savePause(pause: Pause | undefined): Promise<void> {
-    const key = issuerPauseKey;
+    const key = ISSUER_PAUSE_KEY;
     if (pause === undefined) {
       await this.#store.txn([], [{ kind: "delete", key }]);
       return;

@@ -4,7 +4,7 @@ import { IssueError } from "./issue-error.ts";
 import type { NewCertificate } from "./issuer.ts";
 
 /** Intermediates of public authorities; more would be a mistake. */
-const maxChain = 10;
+const MAX_CHAIN = 10;
 
 /**
  * Checks that gateways can serve a certificate that an authority issued.
@@ -16,8 +16,8 @@ export function checkedCertificate(
   nowMs: number,
 ): NewCertificate {
   const blocks = splitCertificates(chainPem);
-  const [leaf] = blocks.slice(0, maxChain).map(read);
-  if (leaf === undefined || blocks.length > maxChain)
+  const [leaf] = blocks.slice(0, MAX_CHAIN).map(read);
+  if (leaf === undefined || blocks.length > MAX_CHAIN)
     throw bad(`it sent ${blocks.length} certificates in place of a chain`);
   const names = leaf.subjectAltName?.split(", ") ?? [];
   if (!names.some((name) => name.toLowerCase() === `dns:${hostname.toLowerCase()}`))

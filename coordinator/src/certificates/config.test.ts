@@ -11,7 +11,7 @@ import { openVault } from "../objects/open-vault.ts";
 import { createMemoryStore } from "../store/index.ts";
 import { openIssuer } from "./open-issuer.ts";
 
-const directory = "https://acme.example/directory";
+const DIRECTORY = "https://acme.example/directory";
 
 test("no issuer is the default", (t) => {
   assert.deepEqual(read(t, undefined), { issuer: "off" });
@@ -19,7 +19,7 @@ test("no issuer is the default", (t) => {
 });
 
 test("an authority is named by its directory, and its terms are agreed to", (t) => {
-  const acme = { directory, email: "ops@example.com", termsAgreed: true };
+  const acme = { directory: DIRECTORY, email: "ops@example.com", termsAgreed: true };
   assert.deepEqual(read(t, { issuer: "acme", acme }), { issuer: "acme", acme });
 });
 
@@ -27,17 +27,23 @@ test("settings that can't work are refused with what they must be", (t) => {
   const bad: readonly (readonly [object, RegExp])[] = [
     [{ issuer: "vault" }, /certificates\.issuer: /],
     [{ issuer: "acme" }, /certificates\.acme: must name the authority's directory/],
-    [{ issuer: "acme", acme: { directory } }, /certificates\.acme\.termsAgreed: must be true/],
-    [{ issuer: "off", acme: { directory, termsAgreed: true } }, /set certificates\.issuer to acme/],
-    [{ issuer: "self-signed", acme: { directory } }, /certificates\.acme: is for the issuer acme/],
+    [{ issuer: "acme", acme: { directory: DIRECTORY } }, /certificates\.acme\.termsAgreed: must be true/],
+    [
+      { issuer: "off", acme: { directory: DIRECTORY, termsAgreed: true } },
+      /set certificates\.issuer to acme/,
+    ],
+    [{ issuer: "self-signed", acme: { directory: DIRECTORY } }, /certificates\.acme: is for the issuer acme/],
     [
       { issuer: "acme", acme: { directory: "http://acme.example/directory", termsAgreed: true } },
       /certificates\.acme\.directory: must be an https URL/,
     ],
     [{ issuer: "acme", acme: { directory: "nowhere", termsAgreed: true } }, /must be an https URL/],
-    [{ issuer: "acme", acme: { directory, termsAgreed: true, email: "ops" } }, /must be a mail address/],
-    [{ issuer: "acme", acme: { directory, termsAgreed: true, caFile: "ca.pem" } }, /acme\.caFile/],
-    [{ issuer: "acme", acme: { directory, termsAgreed: true, url: "x" } }, /url/],
+    [
+      { issuer: "acme", acme: { directory: DIRECTORY, termsAgreed: true, email: "ops" } },
+      /must be a mail address/,
+    ],
+    [{ issuer: "acme", acme: { directory: DIRECTORY, termsAgreed: true, caFile: "ca.pem" } }, /acme\.caFile/],
+    [{ issuer: "acme", acme: { directory: DIRECTORY, termsAgreed: true, url: "x" } }, /url/],
   ];
   for (const [settings, message] of bad) assert.throws(() => read(t, settings), message);
 });
@@ -51,7 +57,7 @@ test("reports unusable files at the start, without their content", async (t) => 
     return join(dir, name);
   };
   const open = (more: object) =>
-    opened(t, { issuer: "acme", acme: { directory, termsAgreed: true, ...more } });
+    opened(t, { issuer: "acme", acme: { directory: DIRECTORY, termsAgreed: true, ...more } });
   const binding = (hmacKeyFile: string) => ({ externalAccountBinding: { keyId: "me", hmacKeyFile } });
   const canary = "canary with blanks in it";
   await assert.rejects(open({ caFile: join(dir, "none") }), /acme\.caFile: .*ENOENT/);

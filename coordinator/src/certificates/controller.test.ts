@@ -12,8 +12,8 @@ import { CertificateController } from "./controller.ts";
 import { IssueError } from "./issue-error.ts";
 import type { Issuer, NewCertificate } from "./issuer.ts";
 
-const dayMs = 24 * 3_600_000;
-const canary = "canary-of-a-private-key";
+const DAY_MS = 24 * 3_600_000;
+const CANARY = "canary-of-a-private-key";
 
 /** An issuer with a scripted result for each attempt. */
 class ToldIssuer implements Issuer {
@@ -44,9 +44,9 @@ class ToldIssuer implements Issuer {
         else
           resolve({
             chainPem: `chain ${hostname} ${++this.#serial}`,
-            keyPem: canary,
+            keyPem: CANARY,
             notBeforeMs: nowMs,
-            notAfterMs: nowMs + 90 * dayMs,
+            notAfterMs: nowMs + 90 * DAY_MS,
           });
       };
       signal.addEventListener("abort", () => reject(signal.reason), { once: true });
@@ -158,7 +158,7 @@ test("a requested hostname gets a certificate that its users learn of, and a res
   after.controller.want(new Set(["a.test"]));
   const answer = after.controller.certificateFor("a.test");
   assert.equal(answer.kind === "issued" && answer.chainPem, "chain a.test 1");
-  assert.equal(answer.kind === "issued" && answer.keyPem, canary);
+  assert.equal(answer.kind === "issued" && answer.keyPem, CANARY);
   after.controller.want(new Set(["a.test", "b.test"]));
   await after.issuer.answer("b.test");
   await kind(after.controller, "b.test", "issued");
@@ -171,10 +171,10 @@ test("keys are neither in the store in plain text nor in the log", async () => {
   const { controller, issuer, store, lines } = await start();
   controller.want(new Set(["a.test", "b.test"]));
   await issuer.answer("a.test");
-  await issuer.answer("b.test", new Error(`defect with ${canary.slice(0, 6)}`));
+  await issuer.answer("b.test", new Error(`defect with ${CANARY.slice(0, 6)}`));
   await saved(store, 2);
-  for (const { value } of (await store.range("")).records) assert.ok(!Buffer.from(value).includes(canary));
-  assert.ok(lines.length > 2 && !lines.join("").includes(canary));
+  for (const { value } of (await store.range("")).records) assert.ok(!Buffer.from(value).includes(CANARY));
+  assert.ok(lines.length > 2 && !lines.join("").includes(CANARY));
   await controller.close();
 });
 
@@ -183,11 +183,11 @@ test("it is renewed at two thirds of its life while the old one serves", async (
   controller.want(new Set(["a.test"]));
   await issuer.answer("a.test");
   await kind(controller, "a.test", "issued");
-  clock.advance(59 * dayMs);
+  clock.advance(59 * DAY_MS);
   assert.deepEqual(issuer.asked, ["a.test"]);
   // Timers are an hour long at most, each set by the loop after the one before.
   await untilLater(clock, 3_600_000, () => issuer.asked.length === 2);
-  assert.ok(clock.nowMs() - 1_700_000_000_000 < 61 * dayMs, "not later than needed");
+  assert.ok(clock.nowMs() - 1_700_000_000_000 < 61 * DAY_MS, "not later than needed");
   assert.equal(controller.certificateFor("a.test").kind, "issued");
   await issuer.answer("a.test");
   await until("the other one serves", () => {
@@ -282,7 +282,7 @@ test("a requested renewal runs early and after a failure, but not before the wai
   const warned = controller.certificateFor("a.test");
   assert.match((warned.kind === "issued" && warned.warning) || "", /^it ends at .* can't be renewed: caa/);
   controller.renew("a.test");
-  const busy = new IssueError("rateLimited: wait", { blame: "rate", retryAfterMs: dayMs });
+  const busy = new IssueError("rateLimited: wait", { blame: "rate", retryAfterMs: DAY_MS });
   await issuer.answer("a.test", busy);
   await until("the failure shows", () => controller.holding("a.test")?.failures === 2);
   controller.renew("a.test");

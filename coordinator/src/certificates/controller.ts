@@ -6,7 +6,7 @@ import { ObjectFaults } from "../faults/object-faults.ts";
 import type { CertificateSource, SourcedCertificate } from "../gateway/certificate-source.ts";
 import type { EventRecorder } from "../model/event.ts";
 import type { Clock } from "../time/clock.ts";
-import { hostnameBackOff, issuerBackOff } from "./back-off.ts";
+import { HOSTNAME_BACK_OFF, ISSUER_BACK_OFF } from "./back-off.ts";
 import { certificateFor } from "./certificate-for.ts";
 import { type CertificateState, emptyCertificateState, type Pause } from "./certificate-state.ts";
 import type { CertificateStore } from "./certificate-store.ts";
@@ -18,13 +18,13 @@ import { PendingChallenges } from "./pending-challenges.ts";
 import { type Attempt, planCertificates } from "./plan.ts";
 
 export interface CertificateControllerOptions {
-  /** Given where it posts what gateways are to answer. */
+  /** Creates the issuer. Receives the board on which it posts the answers that gateways serve. */
   readonly issuerOf: (board: PendingChallenges) => Issuer;
   readonly records: CertificateStore;
   readonly events: EventRecorder;
   readonly clock: Clock;
   readonly log: Logger;
-  /** From [0, 1). */
+  /** A source of random numbers in [0, 1). */
   readonly random: () => number;
   readonly backOffs?: { readonly hostname: BackOff; readonly issuer: BackOff };
 }
@@ -34,11 +34,11 @@ export interface AttemptCounts {
   readonly failed: number;
 }
 
-const key = "certificates";
+const KEY = "certificates";
 /** The longest interval between plans, because wall clocks are set and hosts sleep. */
-const longestWaitMs = 3_600_000;
+const LONGEST_WAIT_MS = 3_600_000;
 /** Several times what an order takes with a slow authority. */
-const attemptLimitMs = 10 * 60_000;
+const ATTEMPT_LIMIT_MS = 10 * 60_000;
 
 /** Obtains a certificate for each requested hostname and renews it in time. It is the only user of the issuer. */
 export class CertificateController implements CertificateSource {
@@ -81,7 +81,7 @@ export class CertificateController implements CertificateSource {
 
   want(hostnames: ReadonlySet<string>): void {
     this.#wanted = new Set(hostnames);
-    this.#loop.wake(key);
+    this.#loop.wake(KEY);
   }
 
   certificateFor(hostname: string): SourcedCertificate {
@@ -188,7 +188,7 @@ export class CertificateController implements CertificateSource {
       await records.forget(hostname);
       this.#holdings.delete(hostname);
     });
-    return nextMs === undefined ? undefined : Math.min(Math.max(nextMs - nowMs, 1), longestWaitMs);
+    return nextMs === undefined ? undefined : Math.min(Math.max(nextMs - nowMs, 1), LONGEST_WAIT_MS);
   }
 
   /** Reports whether the issuer refuses the name without an attempt. */
@@ -203,7 +203,7 @@ export class CertificateController implements CertificateSource {
     const done = this.#attempt(attempt, abort).finally(() => {
       this.#running.delete(attempt.hostname);
       this.#changed();
-      this.#loop.wake(key);
+      this.#loop.wake(KEY);
     });
     this.#running.set(attempt.hostname, { abort, done });
   }
@@ -213,7 +213,7 @@ export class CertificateController implements CertificateSource {
     const issuer = this.#issuer;
     log.info({ event: "certificate-ordered", hostname, why, issuer: issuer.name }, "ordering a certificate");
     let tooLate = false;
-    const cancelLimit = clock.schedule(attemptLimitMs, () => {
+    const cancelLimit = clock.schedule(ATTEMPT_LIMIT_MS, () => {
       tooLate = true;
       abort.abort(new Error("the attempt took too long"));
     });
@@ -252,8 +252,8 @@ export class CertificateController implements CertificateSource {
     const context = {
       nowMs: clock.nowMs(),
       random: random(),
-      hostnameBackOff: backOffs?.hostname ?? hostnameBackOff,
-      issuerBackOff: backOffs?.issuer ?? issuerBackOff,
+      hostnameBackOff: backOffs?.hostname ?? HOSTNAME_BACK_OFF,
+      issuerBackOff: backOffs?.issuer ?? ISSUER_BACK_OFF,
     };
     const before = this.#holdings.get(hostname) ?? emptyCertificateState(hostname, this.#issuer.id);
     const after = failed(before, error, context);
@@ -266,7 +266,7 @@ export class CertificateController implements CertificateSource {
   #keep(holding: CertificateState): void {
     this.#holdings.set(holding.hostname, holding);
     this.#unsaved.add(holding.hostname);
-    this.#loop.wake(key);
+    this.#loop.wake(KEY);
   }
 
   #setPause(pause: Pause | undefined): void {
@@ -311,7 +311,7 @@ async function eachInTurn<T>(items: readonly T[], step: (item: T) => Promise<voi
 }
 
 function late(): IssueError {
-  return new IssueError(`took longer than ${attemptLimitMs / 60_000} minutes`, { blame: "hostname" });
+  return new IssueError(`took longer than ${ATTEMPT_LIMIT_MS / 60_000} minutes`, { blame: "hostname" });
 }
 
 function unexpected(cause: unknown): IssueError {

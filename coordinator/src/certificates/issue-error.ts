@@ -1,5 +1,5 @@
 /** An authority's text may be long and contain anything. */
-const maxMessageLength = 500;
+const MAX_MESSAGE_LENGTH = 500;
 
 /**
  * The cause of a failed attempt:
@@ -29,11 +29,11 @@ export class IssueError extends Error {
   }
 }
 
-/** Without line breaks, control characters and what is too much. */
+/** Returns the text as one line of bounded length, without control characters. */
 export function oneLine(text: string): string {
   const line = text
     .replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, " ")
     .replace(/ {2,}/g, " ")
     .trim();
-  return line.length <= maxMessageLength ? line : `${line.slice(0, maxMessageLength - 1)}…`;
+  return line.length <= MAX_MESSAGE_LENGTH ? line : `${line.slice(0, MAX_MESSAGE_LENGTH - 1)}…`;
 }

@@ -12,9 +12,9 @@ export interface NewCertificate {
 export interface Issuer {
   /** Certificates of another issuer are replaced by this one's. */
   readonly id: string;
-  /** For people: "https://acme.example/directory". */
+  /** The name for people, such as "https://acme.example/directory". */
   readonly name: string;
-  /** So many hostnames at a time. */
+  /** The number of hostnames that the controller certifies at one time. */
   readonly atOnce: number;
   /** Returns why the issuer can never certify the hostname, and what to do. Undefined if an attempt makes sense. */
   refusalOf(hostname: string): string | undefined;

@@ -15,7 +15,7 @@ export interface OpenCertificatesOptions {
   readonly events: EventRecorder;
   readonly clock: Clock;
   readonly log: Logger;
-  /** From [0, 1). */
+  /** A source of random numbers in [0, 1). */
   readonly random: () => number;
   readonly backOffs?: { readonly hostname: BackOff; readonly issuer: BackOff };
 }

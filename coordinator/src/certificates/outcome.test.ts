@@ -4,7 +4,7 @@ import { emptyCertificateState } from "./certificate-state.ts";
 import { IssueError } from "./issue-error.ts";
 import { failed, pauseAfter, succeeded } from "./outcome.ts";
 
-const context = {
+const CONTEXT = {
   nowMs: 10_000,
   random: 0,
   hostnameBackOff: { baseMs: 100, capMs: 1_000 },
@@ -33,21 +33,21 @@ test("a certificate that is due on arrival because a clock is wrong is requested
 });
 
 test("each failure of a hostname makes its next wait longer", () => {
-  const once = failed(before, hostnameError, context);
+  const once = failed(before, hostnameError, CONTEXT);
   assert.equal(once.retryAtMs, 10_100);
   assert.equal(once.error, "dns: no such name");
-  const twice = failed(once, hostnameError, context);
+  const twice = failed(once, hostnameError, CONTEXT);
   assert.deepEqual([twice.failures, twice.retryAtMs, twice.retryAtAsked], [2, 10_200, false]);
 });
 
 test("a failed renewal keeps the certificate", () => {
   const certificate = { chainPem: "c", keyPem: "k", notBeforeMs: 0, notAfterMs: 900 };
-  assert.equal(failed({ ...before, certificate }, hostnameError, context).certificate, certificate);
+  assert.equal(failed({ ...before, certificate }, hostnameError, CONTEXT).certificate, certificate);
 });
 
 test("that the issuer can't be reached isn't held against the hostname", () => {
-  assert.equal(failed(before, issuerError, context), before);
-  assert.deepEqual(pauseAfter(undefined, issuerError, context), {
+  assert.equal(failed(before, issuerError, CONTEXT), before);
+  assert.deepEqual(pauseAfter(undefined, issuerError, CONTEXT), {
     failures: 1,
     error: "can't be reached",
     untilMs: 10_050,
@@ -56,28 +56,28 @@ test("that the issuer can't be reached isn't held against the hostname", () => {
 });
 
 test("attempts that were on their way when the issuer went count once", () => {
-  const pause = pauseAfter(undefined, issuerError, context);
-  assert.equal(pauseAfter(pause, issuerError, context), pause);
-  const later = pauseAfter(pause, issuerError, { ...context, nowMs: 10_050 });
+  const pause = pauseAfter(undefined, issuerError, CONTEXT);
+  assert.equal(pauseAfter(pause, issuerError, CONTEXT), pause);
+  const later = pauseAfter(pause, issuerError, { ...CONTEXT, nowMs: 10_050 });
   assert.deepEqual([later?.failures, later?.untilMs], [2, 10_150]);
 });
 
 test("an issuer that turns a hostname down is well", () => {
-  const pause = pauseAfter(undefined, issuerError, context);
-  assert.equal(pauseAfter(pause, hostnameError, context), undefined);
+  const pause = pauseAfter(undefined, issuerError, CONTEXT);
+  assert.equal(pauseAfter(pause, hostnameError, CONTEXT), undefined);
 });
 
 test("too many requests: the hostname waits as asked, all others for ten minutes at most", () => {
   const error = new IssueError("rateLimited", { blame: "rate", retryAfterMs: 3_600_000 });
-  const after = failed(before, error, context);
+  const after = failed(before, error, CONTEXT);
   assert.deepEqual([after.retryAtMs, after.retryAtAsked], [3_610_000, true]);
-  const pause = pauseAfter(undefined, error, context);
+  const pause = pauseAfter(undefined, error, CONTEXT);
   assert.deepEqual([pause?.untilMs, pause?.asked], [610_000, true]);
 });
 
 test("a slip of the authority's doesn't stop us for years", () => {
   const error = new IssueError("busy", { blame: "rate", retryAfterMs: 1e15 });
-  assert.equal(failed(before, error, context).retryAtMs, 10_000 + 7 * 24 * 3_600_000);
+  assert.equal(failed(before, error, CONTEXT).retryAtMs, 10_000 + 7 * 24 * 3_600_000);
 });
 
 test("messages are one line of a bounded length", () => {

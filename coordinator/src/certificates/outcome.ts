@@ -5,18 +5,18 @@ import type { CertificateState, Pause } from "./certificate-state.ts";
 import type { IssueError } from "./issue-error.ts";
 import type { NewCertificate } from "./issuer.ts";
 
-/** No authority is obeyed for longer than that: it may be a slip of its own. */
-const maxAskedMs = 7 * 24 * 3_600_000;
+/** The longest wait that an authority can request. A longer one may be its mistake. */
+const MAX_ASKED_MS = 7 * 24 * 3_600_000;
 /** The pause for the issuer after too many requests for one hostname. */
-const ratePauseMs = 60_000;
-const maxRatePauseMs = 600_000;
+const RATE_PAUSE_MS = 60_000;
+const MAX_RATE_PAUSE_MS = 600_000;
 
 /** Keeps a certificate that seems due on arrival, because a clock is wrong, from being requested again and again. */
-const maxGapMs = 24 * 3_600_000;
+const MAX_GAP_MS = 24 * 3_600_000;
 
 export interface OutcomeContext {
   readonly nowMs: number;
-  /** From [0, 1). */
+  /** A random number in [0, 1). */
   readonly random: number;
   readonly hostnameBackOff: BackOff;
   readonly issuerBackOff: BackOff;
@@ -30,7 +30,7 @@ export function succeeded(
   { nowMs, random }: Pick<OutcomeContext, "nowMs" | "random">,
 ): CertificateState {
   const { hostname } = holding;
-  const gapMs = Math.min(Math.max((certificate.notAfterMs - certificate.notBeforeMs) / 3, 1_000), maxGapMs);
+  const gapMs = Math.min(Math.max((certificate.notAfterMs - certificate.notBeforeMs) / 3, 1_000), MAX_GAP_MS);
   const renewal = Math.max(renewAtMs(certificate, random), nowMs + gapMs);
   return { hostname, issuer, certificate, renewAtMs: renewal, failures: 0, error: "", retryAtAsked: false };
 }
@@ -65,7 +65,7 @@ export function pauseAfter(
   if (error.blame === "hostname") return undefined;
   const askedMs = askedOf(error);
   if (error.blame === "rate") {
-    const untilMs = nowMs + Math.min(askedMs || ratePauseMs, maxRatePauseMs);
+    const untilMs = nowMs + Math.min(askedMs || RATE_PAUSE_MS, MAX_RATE_PAUSE_MS);
     return { failures: before?.failures ?? 0, error: error.message, untilMs, asked: true };
   }
   // Attempts that were on their way when the first one failed tell nothing new.
@@ -80,5 +80,5 @@ export function pauseAfter(
 }
 
 function askedOf({ retryAfterMs = 0 }: IssueError): number {
-  return Math.min(Math.max(retryAfterMs, 0), maxAskedMs);
+  return Math.min(Math.max(retryAfterMs, 0), MAX_ASKED_MS);
 }

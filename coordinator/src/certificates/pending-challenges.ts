@@ -3,7 +3,7 @@ import type { Clock } from "../time/clock.ts";
 import { IssueError } from "./issue-error.ts";
 
 /** Gateways take a change in within a second; one that starts just now within a minute. */
-const servedLimitMs = 90_000;
+const SERVED_LIMIT_MS = 90_000;
 
 interface Posted {
   readonly challenge: GatewayChallenge;
@@ -57,7 +57,7 @@ export class PendingChallenges {
       const onServed = over(resolve);
       const onAbort = over(() => reject(signal.reason));
       const cancel = this.#clock.schedule(
-        servedLimitMs,
+        SERVED_LIMIT_MS,
         over(() => reject(notServed(posted.challenge))),
       );
       posted.onServed.add(onServed);

@@ -3,24 +3,24 @@ import { test } from "node:test";
 import { type CertificateState, emptyCertificateState } from "./certificate-state.ts";
 import { type Plan, type PlanInput, planCertificates } from "./plan.ts";
 
-const dayMs = 24 * 3_600_000;
-const nowMs = 1_000 * dayMs;
-const issuer = { id: "acme", atOnce: 2 };
+const DAY_MS = 24 * 3_600_000;
+const NOW_MS = 1_000 * DAY_MS;
+const ISSUER = { id: "acme", atOnce: 2 };
 
 /** A certificate of `issuer` that began 10 days ago, ends in 80 and is renewed in 50. */
 function held(
   hostname: string,
   changes: Partial<CertificateState> = {},
-  endsInMs = 80 * dayMs,
+  endsInMs = 80 * DAY_MS,
 ): CertificateState {
   const certificate = {
     chainPem: "chain",
     keyPem: "key",
-    notBeforeMs: nowMs - 10 * dayMs,
-    notAfterMs: nowMs + endsInMs,
+    notBeforeMs: NOW_MS - 10 * DAY_MS,
+    notAfterMs: NOW_MS + endsInMs,
   };
-  const renewAtMs = nowMs + 50 * dayMs;
-  return { ...emptyCertificateState(hostname, issuer.id), certificate, renewAtMs, ...changes };
+  const renewAtMs = NOW_MS + 50 * DAY_MS;
+  return { ...emptyCertificateState(hostname, ISSUER.id), certificate, renewAtMs, ...changes };
 }
 
 function plan(
@@ -32,9 +32,9 @@ function plan(
     wanted: new Set(wanted),
     holdings: new Map(holdings.map((holding) => [holding.hostname, holding])),
     running: new Set(),
-    issuer,
+    issuer: ISSUER,
     isRefused: () => false,
-    nowMs,
+    nowMs: NOW_MS,
     ...changes,
   });
 }
@@ -48,21 +48,21 @@ const cases: readonly { readonly name: string; readonly got: Plan; readonly expe
   {
     name: "a good certificate is left until it is due",
     got: plan(["a"], [held("a")]),
-    expected: { nextMs: nowMs + 50 * dayMs },
+    expected: { nextMs: NOW_MS + 50 * DAY_MS },
   },
   {
     name: "one that is due",
-    got: plan(["a"], [held("a", { renewAtMs: nowMs })]),
+    got: plan(["a"], [held("a", { renewAtMs: NOW_MS })]),
     expected: { start: [start("a", "renewal")] },
   },
   {
     name: "one that has ended",
-    got: plan(["a"], [held("a", { renewAtMs: nowMs - 30 * dayMs }, -dayMs)]),
+    got: plan(["a"], [held("a", { renewAtMs: NOW_MS - 30 * DAY_MS }, -DAY_MS)]),
     expected: { start: [start("a", "renewal")] },
   },
   {
     name: "one that someone wants renewed",
-    got: plan(["a"], [held("a", { renewalAskedAtMs: nowMs })]),
+    got: plan(["a"], [held("a", { renewalAskedAtMs: NOW_MS })]),
     expected: { start: [start("a", "asked")] },
   },
   {
@@ -74,24 +74,24 @@ const cases: readonly { readonly name: string; readonly got: Plan; readonly expe
     name: "a failed attempt waits for its time",
     got: plan(
       ["a"],
-      [{ ...emptyCertificateState("a", "acme"), failures: 1, failedAtMs: nowMs, retryAtMs: nowMs + 5 }],
+      [{ ...emptyCertificateState("a", "acme"), failures: 1, failedAtMs: NOW_MS, retryAtMs: NOW_MS + 5 }],
     ),
-    expected: { nextMs: nowMs + 5 },
+    expected: { nextMs: NOW_MS + 5 },
   },
   {
     name: "a failed renewal waits for its time, too",
-    got: plan(["a"], [held("a", { renewAtMs: nowMs - dayMs, failures: 1, retryAtMs: nowMs + 5 })]),
-    expected: { nextMs: nowMs + 5 },
+    got: plan(["a"], [held("a", { renewAtMs: NOW_MS - DAY_MS, failures: 1, retryAtMs: NOW_MS + 5 })]),
+    expected: { nextMs: NOW_MS + 5 },
   },
   {
     name: "asking for a renewal doesn't cut short what the authority asked for",
-    got: plan(["a"], [held("a", { renewalAskedAtMs: nowMs, retryAtAsked: true, retryAtMs: nowMs + 5 })]),
-    expected: { nextMs: nowMs + 5 },
+    got: plan(["a"], [held("a", { renewalAskedAtMs: NOW_MS, retryAtAsked: true, retryAtMs: NOW_MS + 5 })]),
+    expected: { nextMs: NOW_MS + 5 },
   },
   {
     name: "a paused issuer isn't asked",
-    got: plan(["a", "b"], [held("b")], { pausedUntilMs: nowMs + 7 }),
-    expected: { nextMs: nowMs + 7 },
+    got: plan(["a", "b"], [held("b")], { pausedUntilMs: NOW_MS + 7 }),
+    expected: { nextMs: NOW_MS + 7 },
   },
   { name: "what is refused", got: plan(["*.a"], [], { isRefused: () => true }), expected: {} },
   { name: "one that is running", got: plan(["a"], [], { running: new Set(["a"]) }), expected: {} },
@@ -99,7 +99,7 @@ const cases: readonly { readonly name: string; readonly got: Plan; readonly expe
     name: "no more than so many at once, and those without a certificate first, then those that end first",
     got: plan(
       ["late", "new", "soon"],
-      [held("late", { renewAtMs: nowMs }, 9 * dayMs), held("soon", { renewAtMs: nowMs }, dayMs)],
+      [held("late", { renewAtMs: NOW_MS }, 9 * DAY_MS), held("soon", { renewAtMs: NOW_MS }, DAY_MS)],
     ),
     expected: { start: [start("new", "new"), start("soon", "renewal")] },
   },
@@ -116,7 +116,7 @@ const cases: readonly { readonly name: string; readonly got: Plan; readonly expe
   {
     name: "what nobody wants is kept while it is good, in case it is wanted again",
     got: plan([], [held("a")]),
-    expected: { nextMs: nowMs + 80 * dayMs },
+    expected: { nextMs: NOW_MS + 80 * DAY_MS },
   },
   {
     name: "what nobody wants and has ended goes",
@@ -125,8 +125,8 @@ const cases: readonly { readonly name: string; readonly got: Plan; readonly expe
   },
   {
     name: "failures are remembered for a week, so that who deletes and applies a route doesn't count anew",
-    got: plan([], [{ ...emptyCertificateState("a", "acme"), failures: 3, failedAtMs: nowMs - dayMs }]),
-    expected: { nextMs: nowMs + 6 * dayMs },
+    got: plan([], [{ ...emptyCertificateState("a", "acme"), failures: 3, failedAtMs: NOW_MS - DAY_MS }]),
+    expected: { nextMs: NOW_MS + 6 * DAY_MS },
   },
 ];
 

@@ -30,7 +30,7 @@ export interface Plan {
 }
 
 /** A failure is remembered for this long after its hostname has gone, so that a hostname that returns keeps its back-off. */
-const rememberFailureMs = 7 * 24 * 3_600_000;
+const REMEMBER_FAILURE_MS = 7 * 24 * 3_600_000;
 
 /**
  * Returns the attempts that begin now. Hostnames without a certificate come first, then those whose certificate ends first. Pure.
@@ -88,6 +88,6 @@ function byUrgency(a: Due, b: Due): number {
 }
 
 function forgetAtMs({ certificate, failedAtMs }: CertificateState): number {
-  const failureMs = failedAtMs === undefined ? 0 : failedAtMs + rememberFailureMs;
+  const failureMs = failedAtMs === undefined ? 0 : failedAtMs + REMEMBER_FAILURE_MS;
   return Math.max(certificate?.notAfterMs ?? 0, failureMs);
 }

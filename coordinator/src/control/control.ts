@@ -1,6 +1,7 @@
 import type { ResourceRecord } from "@forage/proto/forage/store/v1/store";
 import type { Explanation, Profile, RebalanceOptions } from "@forage/scheduler";
 import type { Logger } from "pino";
+import { ActingTime } from "../acting-time/acting-time.ts";
 import type { ServiceFailure } from "../destination/service-failure.ts";
 import { unschedulableEvent } from "../events/from-pods.ts";
 import type { MetricsCollector } from "../metrics/metrics-collector.ts";
@@ -34,8 +35,10 @@ export interface ControlOptions {
   readonly store: Store;
   readonly state: ClusterView;
   readonly clock: Clock;
+  /** The time that deadlines count. Default: all time counts. */
+  readonly time?: ActingTime | undefined;
   readonly log: Logger;
-  /** No pods and runs are made, and none placed, before it resolves. Default: at once. */
+  /** No pods and runs are created and no pods are placed before it resolves. Default: resolved. */
   readonly started?: Promise<void> | undefined;
   readonly randomName: (length: number) => string;
   readonly profile: Profile;
@@ -43,14 +46,14 @@ export interface ControlOptions {
   /** The time for which pods stay on nodes that are lost or broken. */
   readonly tolerations?: DefaultTolerations;
   /** Tracks the share of lost nodes. Default: no node is lost. */
-  readonly massLoss?: MassLoss;
+  readonly massLoss?: MassLoss | undefined;
   /** Notices that the process was held up, before nodes are judged by their silence. */
   readonly checkHoldUp?: () => void;
   /** Undefined: pods are moved on request only. */
   readonly rebalance?: RebalanceSchedule | undefined;
   /** Records the decisions and their reasons. */
   readonly events: EventRecorder;
-  /** Has nodes pull images ahead of pods. Undefined: nodes have every image. */
+  /** Requests that nodes pull images ahead of pods. Undefined: nodes have every image. */
   readonly prefetcher?: Prefetcher & { subscribe(listener: (workloadKey: string) => void): () => void };
   /** The inputs of autoscaling. */
   readonly metrics: MetricsCollector;
@@ -82,7 +85,8 @@ export interface Control {
 }
 
 /** Starts every reconciler over one view. */
-export function startControl(options: ControlOptions): Control {
+export function startControl(given: ControlOptions): Control {
+  const options = { ...given, time: given.time ?? new ActingTime({ clock: given.clock }) };
   const { clock, steps = loggedSteps(options.log) } = options;
   const unschedulable = new UnschedulablePods({
     nowMs: clock.nowMs,

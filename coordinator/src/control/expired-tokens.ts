@@ -3,15 +3,15 @@ import type { JoinTokenRecord } from "@forage/identity/join-token";
 import type { Logger } from "pino";
 import { ObjectFaults } from "../faults/object-faults.ts";
 import { decodeJsonRecord } from "../model/codec.ts";
-import { apiTokenUseKey, prefixes } from "../model/keys.ts";
+import { apiTokenUseKey, PREFIXES } from "../model/keys.ts";
 import type { Store } from "../store/index.ts";
 import type { Clock } from "../time/clock.ts";
 
 /** Join tokens live for half an hour at most; looking this often keeps few dead ones. */
-const intervalMs = 10 * 60 * 1000;
+const INTERVAL_MS = 10 * 60 * 1000;
 /** A token stays for a while after its end, so that its late users learn why it is refused. */
-const keepMs = 60 * 60 * 1000;
-const maxPerSweep = 40;
+const KEEP_MS = 60 * 60 * 1000;
+const MAX_PER_SWEEP = 40;
 /** An expired API token stays in the list for a week, so that people see why their scripts were refused. */
 const KEEP_API_TOKENS_MS = 7 * 24 * 3600 * 1000;
 
@@ -25,7 +25,7 @@ export function sweepExpiredTokens(options: {
   const faults = new ObjectFaults({ loop: "expired-tokens", log });
   let cancel = (): void => {};
   const later = (): void => {
-    cancel = clock.schedule(intervalMs, () => {
+    cancel = clock.schedule(INTERVAL_MS, () => {
       sweep(store, clock.nowMs(), faults).catch((err: unknown) =>
         log.warn({ event: "expired-tokens-not-removed", err }, "expired tokens were not removed"),
       );
@@ -37,9 +37,9 @@ export function sweepExpiredTokens(options: {
 }
 
 async function sweep(store: Store, nowMs: number, faults: ObjectFaults): Promise<void> {
-  const joins = await expiredKeys(store, prefixes.joinTokens, nowMs - keepMs, faults);
-  const tokens = await expiredKeys(store, prefixes.apiTokens, nowMs - KEEP_API_TOKENS_MS, faults);
-  const uses = tokens.map((key) => apiTokenUseKey(key.slice(prefixes.apiTokens.length)));
+  const joins = await expiredKeys(store, PREFIXES.joinTokens, nowMs - KEEP_MS, faults);
+  const tokens = await expiredKeys(store, PREFIXES.apiTokens, nowMs - KEEP_API_TOKENS_MS, faults);
+  const uses = tokens.map((key) => apiTokenUseKey(key.slice(PREFIXES.apiTokens.length)));
   const ops = [...joins, ...tokens, ...uses].map((key) => ({ kind: "delete", key }) as const);
   if (ops.length > 0) await store.txn([], ops);
 }
@@ -60,5 +60,5 @@ async function expiredKeys(
       },
     );
   });
-  return expired.slice(0, maxPerSweep).map(({ key }) => key);
+  return expired.slice(0, MAX_PER_SWEEP).map(({ key }) => key);
 }

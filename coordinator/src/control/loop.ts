@@ -9,12 +9,14 @@ export interface LoopOptions {
   /** Reads all it needs, diffs and acts. Returns milliseconds after which to look again though nothing woke it. */
   readonly reconcile: (key: string) => Promise<number | undefined>;
   readonly clock: Clock;
+  /** Returns the delay that the next evaluation keeps at the least, though none is woken. Default: none. */
+  readonly leastDelayMs?: () => number;
   readonly log: Logger;
   /** The loop reconciles nothing before this resolves. Default: at once. */
   readonly started?: Promise<void> | undefined;
-  /** Returns the pause of a key between two runs, so that an expensive one does not run for every event. Default: none. */
+  /** Returns the pause of a key between two runs, which keeps an expensive one from running for every event. Default: none. */
   readonly restMs?: (key: string) => number;
-  /** Its changes are given to `wakeFor` until the loop is closed. */
+  /** The view whose changes are passed to `wakeFor` until the loop is closed. */
   readonly state?: Pick<ClusterView, "subscribe">;
   /** Wakes the keys that the changes concern. */
   readonly wakeFor?: (changes: readonly Change[]) => void;
@@ -111,9 +113,10 @@ export class Loop {
   }
 
   #wakeLater(key: string, delayMs: number): void {
+    const { clock, leastDelayMs = () => 0 } = this.#options;
     this.#timers.set(
       key,
-      this.#options.clock.schedule(delayMs, () => {
+      clock.schedule(Math.max(delayMs, leastDelayMs()), () => {
         this.#timers.delete(key);
         this.wake(key);
       }),

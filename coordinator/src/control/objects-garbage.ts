@@ -1,7 +1,7 @@
 import { ObjectRecord, type RevisionRecord } from "@forage/proto/forage/store/v1/store";
 import type { Logger } from "pino";
 import { encodeRecord } from "../model/codec.ts";
-import { objectKey, objectVersionKey, prefixes } from "../model/keys.ts";
+import { objectKey, objectVersionKey, PREFIXES } from "../model/keys.ts";
 import { isObjectKind, type ObjectName } from "../model/object-name.ts";
 import { pinName } from "../model/pod-refs.ts";
 import type { ClusterView } from "../state/cluster-view.ts";
@@ -20,9 +20,9 @@ export interface ObjectGarbageOptions {
 }
 
 /** Versions that stay for those who want to go back; registry credentials have only the present one. */
-const keptVersions = 10;
-/** More than this in one transaction is left for the next look. */
-const maxDeletes = 100;
+const KEPT_VERSIONS = 10;
+/** The limit of deletions in one transaction. The next pass deletes the rest. */
+const MAX_DELETES = 100;
 
 /** Removes versions of contents that are old and that no pod and no revision is pinned to. */
 export class ObjectGarbage {
@@ -62,7 +62,7 @@ export class ObjectGarbage {
 
   #wakeForPins(revision: RevisionRecord | undefined): void {
     for (const name of Object.keys(revision?.objectVersions ?? {}))
-      this.#loop.wake(`${prefixes.objects}${revision?.namespace}/${name}`);
+      this.#loop.wake(`${PREFIXES.objects}${revision?.namespace}/${name}`);
   }
 
   async #collect(key: string): Promise<number | undefined> {
@@ -72,7 +72,7 @@ export class ObjectGarbage {
     const entry = state.objects.get(name);
     const stored = state.objects.versionsOf(name);
     const kept = keptOf(entry?.record.versions ?? [], pinsOf(name, state), name);
-    const garbage = stored.filter((version) => !kept.has(version)).slice(0, maxDeletes);
+    const garbage = stored.filter((version) => !kept.has(version)).slice(0, MAX_DELETES);
     if (garbage.length === 0) return undefined;
     const compare: Compare =
       entry === undefined ? { kind: "absent", key } : { kind: "modRevision", key, revision: entry.revision };
@@ -94,7 +94,7 @@ export function keptOf(
   pins: readonly string[],
   { kind }: Pick<ObjectName, "kind">,
 ): ReadonlySet<string> {
-  return new Set([...versions.slice(0, kind === "registry_credential" ? 1 : keptVersions), ...pins]);
+  return new Set([...versions.slice(0, kind === "registry_credential" ? 1 : KEPT_VERSIONS), ...pins]);
 }
 
 function pinsOf(name: ObjectName, state: ClusterView): string[] {
@@ -107,6 +107,6 @@ function pinsOf(name: ObjectName, state: ClusterView): string[] {
 }
 
 function nameOf(key: string): ObjectName | undefined {
-  const [namespace = "", kind = "", name = ""] = key.slice(prefixes.objects.length).split("/");
+  const [namespace = "", kind = "", name = ""] = key.slice(PREFIXES.objects.length).split("/");
   return isObjectKind(kind) ? { namespace, kind, name } : undefined;
 }

@@ -3,7 +3,7 @@ import type { Store } from "../store/index.ts";
 import type { Clock } from "../time/clock.ts";
 
 /** A reaction within seconds is soon enough, and the check costs almost nothing. */
-const intervalMs = 5_000;
+const INTERVAL_MS = 5_000;
 
 /**
  * Ends the process after an I/O error, because LevelDB then refuses every write until it is opened again. A full disk is no
@@ -17,7 +17,7 @@ export function watchStore(options: {
   const { store, clock, onBroken } = options;
   let cancel = (): void => {};
   const later = (): void => {
-    cancel = clock.schedule(intervalMs, () => {
+    cancel = clock.schedule(INTERVAL_MS, () => {
       const health = store.health();
       if (health.status === "read-only" && health.reason === "io-error") {
         onBroken(new CoordinatorError("INTERNAL", `the store must be opened again: ${health.message}`));

@@ -14,7 +14,7 @@ import {
 } from "./address-set.ts";
 import { endpointLabels, weightedAddress } from "./weighted-address.ts";
 
-const metricLabels = { namespace: "shop", service: "web" };
+const METRIC_LABELS = { namespace: "shop", service: "web" };
 const nothing = aSet([], true);
 
 test("the first message holds everything", () => {
@@ -22,7 +22,7 @@ test("the first message holds everything", () => {
   assert.equal(updates.length, 1);
   const [first] = updates;
   assert.ok(first?.update?.$case === "add");
-  assert.deepEqual(first.update.value.metricLabels, metricLabels);
+  assert.deepEqual(first.update.value.metricLabels, METRIC_LABELS);
   assert.deepEqual(first.update.value.addrs[0], {
     addr: { ip: { ip: { $case: "ipv4", value: 0xc0000201 } }, port: 20_001 },
     weight: 10_000,
@@ -111,7 +111,7 @@ function someEndpoints(random: Random): Endpoint[] {
 function aSet(endpoints: readonly Endpoint[], exists = true): AddressSet {
   return {
     exists,
-    metricLabels,
+    metricLabels: METRIC_LABELS,
     addresses: new Map(endpoints.map((e) => [`${e.address}|${e.port}`, toldOf(e)])),
   };
 }

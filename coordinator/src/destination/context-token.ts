@@ -5,21 +5,21 @@ export interface ProxyContext {
   readonly pod: string;
 }
 
-/** Longer tokens are ignored. */
-const maxLength = 4096;
-/** Longer names are ignored: no namespace, node or pod has one, and names become keys. */
-const maxNameLength = 253;
+/** The limit of a token's length. Longer tokens are ignored. */
+const MAX_LENGTH = 4096;
+/** The limit of a name's length. Longer names are ignored: no namespace, node or pod has one, and names become keys. */
+const MAX_NAME_LENGTH = 253;
 
 /** Reads `{"ns": …, "nodeName": …, "pod": …}` or the older `ns:NAME`. A malformed token counts as empty and is never an error. */
 export function readContextToken(token: string): ProxyContext {
-  if (token.startsWith("ns:") && token.length <= maxLength)
+  if (token.startsWith("ns:") && token.length <= MAX_LENGTH)
     return { namespace: textOf(token.slice(3)), node: "", pod: "" };
   const { ns, nodeName, pod } = fieldsOf(token);
   return { namespace: textOf(ns), node: textOf(nodeName), pod: textOf(pod) };
 }
 
 function fieldsOf(token: string): Readonly<Record<string, unknown>> {
-  if (token.length > maxLength || !token.startsWith("{")) return {};
+  if (token.length > MAX_LENGTH || !token.startsWith("{")) return {};
   try {
     return JSON.parse(token) as Record<string, unknown>;
   } catch {
@@ -28,5 +28,5 @@ function fieldsOf(token: string): Readonly<Record<string, unknown>> {
 }
 
 function textOf(value: unknown): string {
-  return typeof value === "string" && value.length <= maxNameLength ? value : "";
+  return typeof value === "string" && value.length <= MAX_NAME_LENGTH ? value : "";
 }

@@ -11,7 +11,7 @@ export type VirtualIpLookup = (
 
 export interface DirectoryOptions {
   readonly state: ClusterView;
-  /** For example `cluster.local`. */
+  /** The cluster's domain, such as `cluster.local`. */
   readonly domain: string;
   /** Evaluated again whenever an address of a service changes, or a service that had one. */
   readonly virtualIps: VirtualIpLookup;

@@ -73,7 +73,7 @@ function candidatesOf(state: ClusterView, { namespace, service, port, hostname }
   return hostname === "" ? endpoints : endpoints.filter(({ pod }) => pod === hostname);
 }
 
-/** Pods have names of their own only behind headless services. */
+/** Reports whether the pod has a name of its own. Only pods behind headless services have one. */
 function hasHostname(
   state: ClusterView,
   { namespace, hostname }: ServicePath,

@@ -11,17 +11,17 @@ import { serviceAddressKey } from "../model/keys.ts";
 import { Directory } from "./directory.ts";
 import { getProfile } from "./get-profile.ts";
 
-const domain = "cluster.local";
-const podIps = ["10.4.0.1", "10.4.0.2"];
-const hostIps = ["192.0.2.1", "192.0.2.2", "192.0.2.3"];
-const virtualIps = ["10.96.0.1", "10.96.0.2"];
-const services = ["web", "db"];
+const DOMAIN = "cluster.local";
+const POD_IPS = ["10.4.0.1", "10.4.0.2"];
+const HOST_IPS = ["192.0.2.1", "192.0.2.2", "192.0.2.3"];
+const VIRTUAL_IPS = ["10.96.0.1", "10.96.0.2"];
+const SERVICES = ["web", "db"];
 const paths = [
-  ...podIps.map((ip) => `${ip}:8080`),
-  ...hostIps.map((ip) => `${ip}:20001`),
-  ...virtualIps.map((ip) => `${ip}:80`),
-  ...services.map((name) => `${name}.shop.svc.${domain}:80`),
-  `p1.db.shop.svc.${domain}:80`,
+  ...POD_IPS.map((ip) => `${ip}:8080`),
+  ...HOST_IPS.map((ip) => `${ip}:20001`),
+  ...VIRTUAL_IPS.map((ip) => `${ip}:80`),
+  ...SERVICES.map((name) => `${name}.shop.svc.${DOMAIN}:80`),
+  `p1.db.shop.svc.${DOMAIN}:80`,
 ];
 
 test("whatever happens, and however slowly each client reads, all end up with the profile of a newcomer", () => {
@@ -83,7 +83,7 @@ class World {
         .group(`ip:${ip}`)
         .filter(({ record }) => record.releasedAt === undefined)
         .map(({ record: { namespace, name } }) => ({ namespace, service: name }));
-    return new Directory({ state, domain, virtualIps, defer: this.deferred.defer });
+    return new Directory({ state, domain: DOMAIN, virtualIps, defer: this.deferred.defer });
   }
 
   address(name: string, ip: string, released: boolean): void {
@@ -132,9 +132,9 @@ class Client {
 function change(world: World, random: Random): void {
   const { fed } = world;
   const name = `p${1 + random.below(3)}`;
-  const service = random.pick(services);
+  const service = random.pick(SERVICES);
   const host = () =>
-    aNode({ name: `n${1 + random.below(2)}`, address: random.pick(hostIps), labels: zone(random) });
+    aNode({ name: `n${1 + random.below(2)}`, address: random.pick(HOST_IPS), labels: zone(random) });
   const changes: (() => void)[] = [
     () => fed.put({ pods: [aRandomPod(name, random)] }),
     () => fed.put({ pods: [aRandomPod(name, random)] }),
@@ -142,7 +142,7 @@ function change(world: World, random: Random): void {
     () => fed.put({ nodes: [host()] }),
     () => fed.put({ resources: [aRandomService(service, random)] }),
     () => fed.remove(`resources/shop/service/${service}`),
-    () => world.address(service, random.pick(virtualIps), random.chance(0.3)),
+    () => world.address(service, random.pick(VIRTUAL_IPS), random.chance(0.3)),
     () =>
       fed.put({
         resources: [aRouteEntry({ name: "r", spec: { targetService: service, rules: rules(random) } })],
@@ -156,8 +156,8 @@ function aRandomPod(name: string, random: Random) {
   const phase = random.chance(0.7) ? PodPhase.RUNNING : PodPhase.PENDING;
   const hostPort = 20_001 + random.below(2);
   const hostPorts = [{ container: "main", containerPort: 8080, protocol: "TCP", hostPort }];
-  const status = { phase, ready: random.chance(0.5), podIp: random.pick(podIps), hostPorts };
-  return aPod({ name, node: `n${1 + random.below(2)}`, workload: random.pick(services), status });
+  const status = { phase, ready: random.chance(0.5), podIp: random.pick(POD_IPS), hostPorts };
+  return aPod({ name, node: `n${1 + random.below(2)}`, workload: random.pick(SERVICES), status });
 }
 
 function aRandomService(name: string, random: Random) {
@@ -175,7 +175,7 @@ function aRandomService(name: string, random: Random) {
 }
 
 function rules(random: Random) {
-  const backends = [{ service: random.pick(services), port: 80, weight: 1 + random.below(3) }];
+  const backends = [{ service: random.pick(SERVICES), port: 80, weight: 1 + random.below(3) }];
   return [{ timeout: { seconds: BigInt(random.below(3)) }, backends: random.chance(0.5) ? backends : [] }];
 }
 

@@ -12,13 +12,13 @@ import { Directory, type VirtualIpLookup } from "./directory.ts";
 import { getProfile } from "./get-profile.ts";
 import { emptyProfile, unknownProfile } from "./profile/service-profile.ts";
 
-const fqn = "web.shop.svc.cluster.local";
-const budget = { retryRatio: 0.2, minRetriesPerSecond: 10, ttl: { seconds: 10n, nanos: 0 } };
+const FQN = "web.shop.svc.cluster.local";
+const BUDGET = { retryRatio: 0.2, minRetriesPerSecond: 10, ttl: { seconds: 10n, nanos: 0 } };
 const webService = {
   ...emptyProfile,
-  fullyQualifiedName: fqn,
-  retryBudget: budget,
-  dstOverrides: [{ authority: `${fqn}:80`, weight: 10_000, backendRef: reference("web", 80) }],
+  fullyQualifiedName: FQN,
+  retryBudget: BUDGET,
+  dstOverrides: [{ authority: `${FQN}:80`, weight: 10_000, backendRef: reference("web", 80) }],
   parentRef: reference("web", 80),
 };
 const base = {
@@ -40,10 +40,10 @@ const base = {
 
 describe("the first answer for", () => {
   for (const [path, expected] of [
-    [`${fqn}:80`, webService],
-    [fqn, webService],
+    [`${FQN}:80`, webService],
+    [FQN, webService],
     ["10.96.0.1:80", webService],
-    [`${fqn}:81`, emptyProfile],
+    [`${FQN}:81`, emptyProfile],
     ["10.96.0.1:81", emptyProfile],
     ["gone.shop.svc.cluster.local:80", unknownProfile],
     ["10.96.0.9:80", unknownProfile],
@@ -128,7 +128,7 @@ test("a virtual IP of two services is refused", () => {
 });
 
 test("a path that can't name anything is refused", () => {
-  for (const path of ["", "web", `${fqn}:0`, "10.96.0.1:x", "web.shop.svc.example.com:80"])
+  for (const path of ["", "web", `${FQN}:0`, "10.96.0.1:x", "web.shop.svc.example.com:80"])
     assert.throws(() => new Client(new World(), path), { code: "INVALID" });
 });
 
@@ -142,7 +142,7 @@ test("a port for UDP alone is none to a proxy", () => {
 
 test("a profile contains the service's routes and split traffic, with their sources", () => {
   const world = new World();
-  const client = new Client(world, `${fqn}:80`);
+  const client = new Client(world, `${FQN}:80`);
   const rules = [
     { matches: [{ path: { type: "Exact", value: "/healthz" } }], timeout: { seconds: 1n } },
     {
@@ -171,7 +171,7 @@ test("a profile contains the service's routes and split traffic, with their sour
 
 test("a profile contains other routes' rules with the service among their backends, but they split none of its traffic", () => {
   const world = new World();
-  const client = new Client(world, `${fqn}:80`);
+  const client = new Client(world, `${FQN}:80`);
   const backends = [
     { service: "web", port: 80, weight: 1 },
     { service: "v2", port: 80, weight: 1 },
@@ -263,7 +263,7 @@ test("what lies in a namespace that a caller may not read is as good as unknown"
     assert.deepEqual(new Client(world, path, "", of(["other"])).profiles(), [unknownProfile]);
     assert.notDeepEqual(new Client(world, path, "", of(["shop"])).profiles(), [unknownProfile]);
   }
-  assert.throws(() => new Client(world, fqn, "", of(["other"])), { code: "PERMISSION_DENIED" });
+  assert.throws(() => new Client(world, FQN, "", of(["other"])), { code: "PERMISSION_DENIED" });
 });
 
 class World {
@@ -349,7 +349,7 @@ function endpoint(ip: string, port: number, name: string, on: string, workload: 
   const metricLabels = { namespace: "shop", pod: name, node: on, workload, zone: `zone-of-${on}` };
   return {
     ...emptyProfile,
-    retryBudget: budget,
+    retryBudget: BUDGET,
     endpoint: {
       addr: toTcpAddress(ip, port),
       weight: 10_000,

@@ -19,14 +19,14 @@ export interface AddressPath {
 }
 
 /** A DNS name with its last dot, a colon and a port. Addresses are shorter. */
-const maxPathLength = 253 + 1 + ":65535".length;
+const MAX_PATH_LENGTH = 253 + 1 + ":65535".length;
 /** The limit of DNS names. */
-const maxNameLength = 253;
+const MAX_NAME_LENGTH = 253;
 
 /** Linkerd's own default when a path names no port. */
-const defaultPort = 80;
-const label = "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?";
-const names = new RegExp(`^(?:(${label})\\.)?(${label})\\.(${label})$`);
+const DEFAULT_PORT = 80;
+const LABEL = "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?";
+const NAMES = new RegExp(`^(?:(${LABEL})\\.)?(${LABEL})\\.(${LABEL})$`);
 
 /**
  * Parses `[hostname.]svc.ns.svc.<domain>[:port]`. A name that can't be a service's is INVALID. A proxy then continues without
@@ -36,31 +36,32 @@ export function parseServicePath(path: string, domain: string): ServicePath {
   assertLength(path);
   const [, host = "", digits] = /^([^:]*)(?::(.*))?$/.exec(path) ?? [];
   if (host === "") throw invalid(path, "it names no host");
-  const port = digits === undefined ? defaultPort : portOf(digits, path);
+  const port = digits === undefined ? DEFAULT_PORT : portOf(digits, path);
   const suffix = `.svc.${domain}`;
   const name = host.toLowerCase().replace(/\.$/, "");
-  if (name.length > maxNameLength)
-    throw invalid(path, `the host must have at most ${maxNameLength} characters`);
+  if (name.length > MAX_NAME_LENGTH)
+    throw invalid(path, `the host must have at most ${MAX_NAME_LENGTH} characters`);
   if (!name.endsWith(suffix)) throw invalid(path, `the host must end in ${suffix}`);
-  const match = names.exec(name.slice(0, -suffix.length));
+  const match = NAMES.exec(name.slice(0, -suffix.length));
   if (match === null) throw invalid(path, `the host must be [<pod>.]<service>.<namespace>${suffix}`);
   const [, hostname = "", service = "", namespace = ""] = match;
   return { kind: "service", service, namespace, hostname, port };
 }
 
-/** Also takes `ip:port` and `[ip]:port`, which is what proxies ask about: where the connection was about to go. */
+/** Parses a path. Also accepts `ip:port` and `[ip]:port`, which proxies ask about: the original destination of a connection. */
 export function parseProfilePath(path: string, domain: string): ServicePath | AddressPath {
   assertLength(path);
   const [, bracketed, plain, digits] = /^(?:\[([^\]]*)\]|([^:]*))(?::(.*))?$/.exec(path) ?? [];
   const ip = bracketed ?? plain ?? "";
   const isAddress = bracketed === undefined ? isIPv4(ip) : isIPv6(ip);
   if (!isAddress) return parseServicePath(path, domain);
-  return { kind: "address", ip, port: digits === undefined ? defaultPort : portOf(digits, path) };
+  return { kind: "address", ip, port: digits === undefined ? DEFAULT_PORT : portOf(digits, path) };
 }
 
 /** Comes before anything else: long strings are slow to match, and those that become keys stay in memory. */
 function assertLength(path: string): void {
-  if (path.length > maxPathLength) throw invalid(path, `it must have at most ${maxPathLength} characters`);
+  if (path.length > MAX_PATH_LENGTH)
+    throw invalid(path, `it must have at most ${MAX_PATH_LENGTH} characters`);
 }
 
 function portOf(digits: string, path: string): number {

@@ -4,13 +4,17 @@ import {
   type ClientHttp2Session,
   type ClientHttp2Stream,
   connect,
+  constants,
   type IncomingHttpHeaders,
   type Settings,
 } from "node:http2";
+import { connect as connectTcp } from "node:net";
 import { type TestContext, test } from "node:test";
 import { GetDestination } from "@forage/proto/destination";
 import { status } from "@grpc/grpc-js";
 import { pino } from "pino";
+import { encodeHeaders, encodeNumber, encodeSettings, FRAME, PREFACE } from "../http2/frames.ts";
+import { REQUEST } from "../http2/test/peer.ts";
 import { ClusterView } from "../state/cluster-view.ts";
 import { systemClock } from "../time/clock.ts";
 import { Directory } from "./directory.ts";
@@ -41,7 +45,31 @@ for (const method of ["outbound.OutboundPolicies/Watch", "inbound.InboundServerP
   });
 }
 
+test("a flood of resets is counted, and the next connection starts within a moment", {
+  timeout: 60_000,
+}, async (t) => {
+  const { listener, cuts } = await started(t);
+  const attacker = connectTcp(listener.address.port, "127.0.0.1")
+    .on("error", () => undefined)
+    .resume();
+  attacker.write(Buffer.concat([PREFACE, encodeSettings([])]));
+  for (let id = 1; id < 801; id += 2)
+    attacker.write(
+      Buffer.concat([
+        encodeHeaders(id, REQUEST, false),
+        encodeNumber(FRAME.RST_STREAM, id, constants.NGHTTP2_CANCEL),
+      ]),
+    );
+  await once(attacker, "close");
+  assert.deepEqual(cuts, ["RESETS"]);
+  const call = callOf(connectTo(t, listener), "io.linkerd.proxy.destination.Destination/Get");
+  const request = { scheme: "", path: "web.shop.svc.cluster.local", contextToken: "" };
+  call.end(framed(GetDestination.encode(request).finish()));
+  await once(call, "response");
+});
+
 async function started(t: TestContext) {
+  const cuts: string[] = [];
   const directory = new Directory({
     state: new ClusterView(),
     domain: "cluster.local",
@@ -53,18 +81,18 @@ async function started(t: TestContext) {
     { host: "127.0.0.1", port: 0 },
     { directory, authorize: false },
     {
-      identify: () => ({ kind: "anonymous" }),
       schedule: systemClock.schedule,
       log: pino({ level: "silent" }),
       stopping: stopping.signal,
-      monotonicMs: () => 0,
+      monotonicMs: systemClock.monotonicMs,
+      observeCut: (reason) => cuts.push(reason),
     },
   );
   t.after(async () => {
     await listener.close(0);
     directory.close();
   });
-  return { directory, listener, stopping };
+  return { directory, listener, stopping, cuts };
 }
 
 function connectTo(
@@ -90,7 +118,7 @@ function callOf(session: ClientHttp2Session, method: string): ClientHttp2Stream 
   return call;
 }
 
-/** As gRPC sends a message. */
+/** Returns the message in gRPC's framing. */
 function framed(bytes: Uint8Array): Buffer {
   const header = Buffer.alloc(5);
   header.writeUInt32BE(bytes.length, 1);

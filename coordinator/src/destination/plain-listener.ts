@@ -1,13 +1,14 @@
 import { type AddressInfo, createServer, type Server as NetServer, type Socket } from "node:net";
-import { Offenders, PacedStarts, SessionGuard } from "@forage/identity/session-guard";
-import { Server, ServerCredentials } from "@grpc/grpc-js";
+import { Offenders, PacedStarts } from "@forage/identity/session-guard";
 import type { HostPort } from "../config.ts";
-import { Admission } from "../rpc/admission.ts";
+import type { CloseReason } from "../http2/connection-error.ts";
+import { DEFAULT_CALL_LIMITS } from "../rpc/admission.ts";
+import type { CallObserver } from "../rpc/call-observer.ts";
 import type { Caller } from "../rpc/caller.ts";
-import { type ServeOptions, serve } from "../rpc/serve.ts";
-import { PROVEN_STREAMS, serverOptions } from "../rpc/server-options.ts";
+import { PushServer } from "../rpc/push-server/push-server.ts";
+import { PROVEN_STREAMS } from "../rpc/server-options.ts";
 import type { DestinationOptions } from "./get.ts";
-import { destinationService, SharedDestinationService } from "./service.ts";
+import { destinationMethods } from "./service.ts";
 
 export interface PlainDestination {
   readonly address: HostPort;
@@ -15,18 +16,32 @@ export interface PlainDestination {
   close(graceMs: number): Promise<void>;
 }
 
-export interface PlainListenerOptions extends ServeOptions {
+export interface PlainListenerOptions extends CallObserver {
   readonly schedule: (delayMs: number, run: () => void) => () => void;
-  /** For tests. */
+  /** Aborted when the server stops: open streams then end with OK. */
+  readonly stopping: AbortSignal;
+  /** Counts connections, or for STALLED streams, that are ended because of what their clients do. */
+  readonly observeCut?: (reason: string, count?: number) => void;
+  /** The limit of calls per client. For tests. */
   readonly maxCallsPerClient?: number;
 }
 
-/** About 40 KB each. Every proxy of a host has one connection; processes of the host's network have a few more. */
+/** About 10 KB each. Every proxy of a host has one connection; processes of the host's network have a few more. */
 const MAX_CONNECTIONS = 4_096;
 /** A part of the coordinator's 50,000 streams. The rest is for nodes and tokens on the TLS port. */
 const MAX_CALLS = 30_000;
+/**
+ * The time between two connections of this host after one of its connections was cut. Accepting one, and what it may do before
+ * it is cut, takes 1.6 ms of CPU on a busy machine, so an attacker that reconnects takes a sixth of a core at most.
+ */
+const START_INTERVAL_MS = 10;
+/** Reasons for the end of a connection that say nothing about its peer's intentions. */
+const HARMLESS: ReadonlySet<CloseReason> = new Set(["KEEPALIVE", "HANDSHAKE", "INTERNAL"]);
 
-/** Every process that reaches a loopback address of this host may look up where services answer, and nothing else. */
+/**
+ * The caller of the plain listener. Every process that reaches a loopback address of this host may look up where services
+ * answer, and nothing else.
+ */
 const NEIGHBOUR: Caller = {
   kind: "user",
   name: "neighbour",
@@ -37,31 +52,34 @@ const NEIGHBOUR: Caller = {
 export async function startPlainDestination(
   listen: HostPort,
   options: DestinationOptions,
-  { schedule, maxCallsPerClient, ...serving }: PlainListenerOptions,
+  { schedule, stopping, observeCut, maxCallsPerClient, ...observer }: PlainListenerOptions,
 ): Promise<PlainDestination> {
-  const identify = () => NEIGHBOUR;
-  const admission = new Admission({
-    identify,
-    // There are no names here, so each connection is a client of its own.
-    clientOf: (_caller, peer) => `the connection from ${peer}`,
+  const { monotonicMs, log } = observer;
+  const offenders = new Offenders(START_INTERVAL_MS);
+  const server = new PushServer(destinationMethods(options), {
+    ...observer,
+    caller: NEIGHBOUR,
     schedule,
-    limits: { maxCalls: MAX_CALLS, ...(maxCallsPerClient && { maxCallsPerClient }) },
+    maxCalls: MAX_CALLS,
+    maxCallsPerConnection: maxCallsPerClient ?? DEFAULT_CALL_LIMITS.maxCallsPerClient,
+    maxStreams: PROVEN_STREAMS,
+    firstMessageMs: DEFAULT_CALL_LIMITS.firstMessageMs,
+    onFailure: (remoteAddress, { reason, message: problem, cause: err }) => {
+      if (!HARMLESS.has(reason)) offenders.offend(remoteAddress, monotonicMs());
+      observeCut?.(reason);
+      if (reason === "INTERNAL") log.error({ event: "connection-failed", err }, problem);
+      else log.debug({ event: "connection-cut", remoteAddress, reason, problem });
+    },
+    onStalled: (streams) => {
+      observeCut?.("STALLED", streams);
+      log.debug({ event: "stalled-streams-reset", streams });
+    },
   });
-  const server = new Server(serverOptions(PROVEN_STREAMS, [admission.interceptor]));
-  const { streamOf } = admission;
-  serve(server, SharedDestinationService, destinationService(options), { ...serving, identify, streamOf });
-  const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
-  const { monotonicMs, log } = serving;
-  const offenders = new Offenders();
-  new SessionGuard(server, {
-    offenders,
-    monotonicMs,
-    onOffence: (remoteAddress, reason) => log.debug({ event: "connection-cut", remoteAddress, reason }),
-  });
+  const finishCalls = (): void => server.finishCalls();
+  stopping.addEventListener("abort", finishCalls, { once: true });
   const start = (socket: Socket): void => {
-    injector.injectConnection(socket);
-    // It is paused, so that a connection that waits keeps nothing in memory.
-    socket.read(0);
+    const { remoteAddress: address = "", remotePort: port = 0 } = socket;
+    server.accept(socket, { address, port, isPaced: offenders.isPaced(address, monotonicMs()) });
   };
   const starts = new PacedStarts({ offenders, monotonicMs, schedule, start });
   const net = createServer({ noDelay: true, pauseOnConnect: true }, (socket) => {
@@ -75,8 +93,8 @@ export async function startPlainDestination(
     close: async (graceMs) => {
       net.close();
       starts.close();
-      injector.destroy();
-      await shutDown(server, graceMs);
+      stopping.removeEventListener("abort", finishCalls);
+      await server.close(graceMs);
     },
   };
 }
@@ -87,20 +105,6 @@ function listening(net: NetServer, { host, port }: HostPort): Promise<HostPort> 
     net.listen(port, host, () => {
       net.removeListener("error", reject).on("error", () => {});
       resolve({ host, port: (net.address() as AddressInfo).port });
-    });
-  });
-}
-
-/** The library waits for clients that stopped reading, and at times for one that has just gone; neither may hold up the end. */
-function shutDown(server: Server, graceMs: number): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(() => {
-      server.forceShutdown();
-      resolve();
-    }, graceMs);
-    server.tryShutdown(() => {
-      clearTimeout(timer);
-      resolve();
     });
   });
 }

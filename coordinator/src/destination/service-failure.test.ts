@@ -4,8 +4,8 @@ import { aNode, aPod, aServiceEntry, aWorkloadEntry } from "../../test/support/e
 import { aView, type Contents } from "../../test/support/view.ts";
 import { serviceFailure } from "./service-failure.ts";
 
-const ports = [{ name: "http", containerPort: 8080, protocol: "" }];
-const withPorts = aWorkloadEntry({ spec: { container: { name: "main", image: "app:v1", ports } } });
+const PORTS = [{ name: "http", containerPort: 8080, protocol: "" }];
+const withPorts = aWorkloadEntry({ spec: { container: { name: "main", image: "app:v1", ports: PORTS } } });
 const toUndeclared = aServiceEntry({ spec: { ports: [{ port: 80, targetPort: 9090 }] } });
 const node = aNode({ name: "n1" });
 

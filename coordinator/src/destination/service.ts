@@ -1,4 +1,5 @@
 import { DestinationService } from "@forage/proto/destination";
+import { type PushedMethod, pushedMethod } from "../rpc/push-server/pushed-method.ts";
 import type { Handlers } from "../rpc/serve.ts";
 import { type DestinationOptions, getDestination } from "./get.ts";
 import { getProfile } from "./get-profile.ts";
@@ -14,6 +15,15 @@ export function destinationService(options: DestinationOptions): Handlers<typeof
     get: { push: (request, context, sink) => getDestination(request, context, sink, options) },
     getProfile: { push: (request, context, sink) => getProfile(request, context, sink, options) },
   };
+}
+
+/** The same service for a server of pushed methods. */
+export function destinationMethods(options: DestinationOptions): readonly PushedMethod[] {
+  const { get, getProfile: profile } = SharedDestinationService;
+  return [
+    pushedMethod(get, { push: (request, context, sink) => getDestination(request, context, sink, options) }),
+    pushedMethod(profile, { push: (request, context, sink) => getProfile(request, context, sink, options) }),
+  ];
 }
 
 function asIs(bytes: Buffer): Buffer {

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { readAnnotations } from "./hints/annotations.ts";
 import { weightedAddress } from "./weighted-address.ts";
 
-const address = { ip: { ip: { $case: "ipv4" as const, value: 1 } }, port: 20_000 };
+const ADDRESS = { ip: { ip: { $case: "ipv4" as const, value: 1 } }, port: 20_000 };
 const h2 = { protocol: { $case: "h2", value: {} }, opaqueTransport: undefined };
 const opaque = { protocol: { $case: "opaque", value: {} }, opaqueTransport: undefined };
 
@@ -23,14 +23,14 @@ for (const [what, annotations, port, expected] of [
 ] as const) {
   test(what, () => {
     const { hints } = readAnnotations(annotations as Record<string, string>);
-    assert.deepEqual(weightedAddress(address, {}, hints, { port, name: "" }).protocolHint, expected);
+    assert.deepEqual(weightedAddress(ADDRESS, {}, hints, { port, name: "" }).protocolHint, expected);
   });
 }
 
 test("what a pod says of its own port comes before lists, and after what the service says of the protocol", () => {
   const hintOf = (annotations: Record<string, string>, port: number, byPod: boolean) => {
     const { hints } = readAnnotations({ "forage.dev/opaque-transport-port": "4143", ...annotations });
-    return weightedAddress(address, {}, hints, { port, name: "" }, byPod).protocolHint?.protocol?.$case;
+    return weightedAddress(ADDRESS, {}, hints, { port, name: "" }, byPod).protocolHint?.protocol?.$case;
   };
   assert.equal(hintOf({}, 8080, true), "opaque");
   assert.equal(hintOf({}, 5432, false), undefined);
@@ -41,7 +41,7 @@ test("what a pod says of its own port comes before lists, and after what the ser
 test("an authority without a port gets the requested port", () => {
   const override = (text: string) => {
     const { hints } = readAnnotations({ "forage.dev/authority-override": text });
-    return weightedAddress(address, {}, hints, { port: 8080, name: "" }).authorityOverride?.authorityOverride;
+    return weightedAddress(ADDRESS, {}, hints, { port: 8080, name: "" }).authorityOverride?.authorityOverride;
   };
   assert.equal(override("web.example"), "web.example:8080");
   assert.equal(override("web.example:81"), "web.example:81");

@@ -6,7 +6,7 @@ import type { ServiceHints } from "./hints/service-hints.ts";
 import type { ZoneLocality } from "./zone.ts";
 
 /** Linkerd's proxies take any weight; this is the one its own controller gives everyone. */
-export const weight = 10_000;
+export const WEIGHT = 10_000;
 
 /** Returns the address of an endpoint for a client, with its weight and hints. Pure. */
 export function weightedAddress(
@@ -19,7 +19,7 @@ export function weightedAddress(
   const authority = hints?.authorityOverride;
   return {
     addr: address,
-    weight,
+    weight: WEIGHT,
     metricLabels,
     tlsIdentity: hints?.tlsIdentity,
     protocolHint: hints && protocolHint(hints, port, opaqueByPod),
@@ -46,7 +46,10 @@ export function endpointLabels(
   };
 }
 
-/** Only what the service itself says: a container without a proxy in front that is spoken to as if it had one fails. */
+/**
+ * Returns the protocol hint that the service declares. Other evidence doesn't count: a container without a proxy would fail if
+ * clients spoke to it as if it had one.
+ */
 function protocolHint(
   hints: ServiceHints,
   port: NamedPort,

@@ -1,7 +1,7 @@
 import type { Endpoint } from "../endpoints/endpoints.ts";
 
 /** A zone may carry this many times its fair share before its clients are sent everywhere. */
-const overload = 1.2;
+const OVERLOAD = 1.2;
 
 export type ZoneLocality = "local" | "remote" | "unknown";
 
@@ -19,5 +19,5 @@ export function nearEndpoints(endpoints: readonly Endpoint[], clientZone: string
   if (clientZone === "" || endpoints.some(({ zone }) => zone === "")) return endpoints;
   const near = endpoints.filter(({ zone }) => zone === clientZone);
   const zones = new Set(endpoints.map(({ zone }) => zone)).size;
-  return near.length * zones * overload >= endpoints.length ? near : endpoints;
+  return near.length * zones * OVERLOAD >= endpoints.length ? near : endpoints;
 }

@@ -58,6 +58,7 @@ function addKeys(change: Change, state: ClusterView, keys: Set<string>): void {
     case "workload-status":
     case "scale":
     case "api-token":
+    case "namespace":
       return;
     case "service-address":
       for (const { record } of [change.before, change.after].filter((entry) => entry !== undefined))
@@ -94,12 +95,12 @@ export function addressOfNode(node: NodeEntry | undefined): string {
   return node?.report?.report?.address ?? "";
 }
 
-/** All that others reach it by: one for each family, the one that it goes by first. */
+/** Returns all addresses of the node, one of each family, its primary address first. */
 export function addressesOfNode(node: NodeEntry | undefined): readonly string[] {
   return allAddresses(addressOfNode(node), node?.report?.report?.addresses);
 }
 
-/** Its own: one for each family. */
+/** Returns the pod's own addresses, one of each family. */
 export function addressesOfPod({ status }: Pick<PodEntry, "status">): readonly string[] {
   return allAddresses(status?.podIp ?? "", status?.podIps);
 }

@@ -4,15 +4,15 @@ import { aNode, aPod, aServiceEntry, aWorkloadEntry, type PodFields } from "../.
 import { aView, type Contents } from "../../test/support/view.ts";
 import { endpointsOf, readyEndpointCount, targetPortOf } from "./endpoints.ts";
 
-const http = { container: "main", containerPort: 8080, protocol: "TCP", hostPort: 20_001 };
-const ready = { ready: true, hostPorts: [http] };
+const HTTP = { container: "main", containerPort: 8080, protocol: "TCP", hostPort: 20_001 };
+const READY = { ready: true, hostPorts: [HTTP] };
 const base = { resources: [aWorkloadEntry(), aServiceEntry()], nodes: [aNode()] };
 
 describe("which pods are endpoints", () => {
   for (const [what, contents, expected] of [
     ["a ready pod", { pods: [pod("a", {})] }, ["a 192.0.2.1:20001"]],
     ["two, by name", { pods: [pod("b", {}), pod("a", {})] }, ["a 192.0.2.1:20001", "b 192.0.2.1:20001"]],
-    ["one that isn't ready", { pods: [pod("a", { status: { ready: false, hostPorts: [http] } })] }, []],
+    ["one that isn't ready", { pods: [pod("a", { status: { ready: false, hostPorts: [HTTP] } })] }, []],
     ["one that is stopping", { pods: [pod("a", { stopping: true })] }, []],
     ["one of another workload", { pods: [pod("a", { workload: "other" })] }, []],
     ["one of another namespace", { pods: [pod("a", { namespace: "other" })] }, []],
@@ -21,12 +21,12 @@ describe("which pods are endpoints", () => {
     ["one on a node without an address", { pods: [pod("a", {})], nodes: [aNode({ address: "" })] }, []],
     [
       "one without that port",
-      { pods: [pod("a", { status: { ready: true, hostPorts: [{ ...http, containerPort: 81 }] } })] },
+      { pods: [pod("a", { status: { ready: true, hostPorts: [{ ...HTTP, containerPort: 81 }] } })] },
       [],
     ],
     [
       "one with that port for another protocol",
-      { pods: [pod("a", { status: { ready: true, hostPorts: [{ ...http, protocol: "UDP" }] } })] },
+      { pods: [pod("a", { status: { ready: true, hostPorts: [{ ...HTTP, protocol: "UDP" }] } })] },
       [],
     ],
     [
@@ -88,9 +88,9 @@ test("of a port for several protocols that for TCP is meant", async (t) => {
     { name: "dns-tcp", port: 53, protocol: "TCP", targetPort: 8080 },
     { name: "log", port: 514, protocol: "UDP", targetPort: 5353 },
   ];
-  const udp = { ...http, containerPort: 5353, protocol: "UDP", hostPort: 20_002 };
+  const udp = { ...HTTP, containerPort: 5353, protocol: "UDP", hostPort: 20_002 };
   const resources = [aServiceEntry({ spec: { ports } })];
-  const pods = [pod("a", { status: { ready: true, hostPorts: [udp, http] } })];
+  const pods = [pod("a", { status: { ready: true, hostPorts: [udp, HTTP] } })];
   const { state } = await aView(t, { ...base, resources, pods });
   const found = (port: number) =>
     endpointsOf(state, "shop", "web", port).map((e) => `${e.port}/${e.protocol}`);
@@ -98,7 +98,7 @@ test("of a port for several protocols that for TCP is meant", async (t) => {
 });
 
 test("a pod that serves several ports is counted once", async (t) => {
-  const metrics = { ...http, containerPort: 9090, hostPort: 20_002 };
+  const metrics = { ...HTTP, containerPort: 9090, hostPort: 20_002 };
   const ports = [
     { name: "http", port: 80, targetPort: 8080 },
     { name: "metrics", port: 9090 },
@@ -106,12 +106,12 @@ test("a pod that serves several ports is counted once", async (t) => {
   const { state } = await aView(t, {
     ...base,
     resources: [aServiceEntry({ spec: { ports } })],
-    pods: [pod("a", { status: { ready: true, hostPorts: [http, metrics] } }), pod("b", {})],
+    pods: [pod("a", { status: { ready: true, hostPorts: [HTTP, metrics] } }), pod("b", {})],
   });
   assert.equal(readyEndpointCount(state, "shop", "web"), 2);
   assert.equal(readyEndpointCount(state, "shop", "other"), 0);
 });
 
 function pod(name: string, fields: PodFields) {
-  return aPod({ name, status: ready, ...fields });
+  return aPod({ name, status: READY, ...fields });
 }

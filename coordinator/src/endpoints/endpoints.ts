@@ -66,7 +66,7 @@ export function endpointsOf(
   return found.sort((a, b) => (a.pod < b.pod ? -1 : 1));
 }
 
-/** The services before a pod that lead to this port of it, by name, with the port by which they do. */
+/** The services that lead to this port of the pod, by name, each with its own port. */
 export function servicesBefore(
   state: ClusterView,
   { record }: PodEntry,
@@ -81,7 +81,7 @@ export function servicesBefore(
   return found.sort((a, b) => (a.entry.record.name < b.entry.record.name ? -1 : 1));
 }
 
-/** Pods that serve at least one of the service's ports. */
+/** Returns the number of pods that serve at least one of the service's ports. */
 export function readyEndpointCount(state: ClusterView, namespace: string, service: string): number {
   const ports = findService(state, namespace, service)?.spec.ports ?? [];
   const pods = ports.flatMap(({ port }) => endpointsOf(state, namespace, service, port).map((e) => e.pod));

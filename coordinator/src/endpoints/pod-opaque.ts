@@ -2,11 +2,11 @@ import type { PodTemplate } from "@forage/proto/forage/agent/v1/agent";
 import { hasPort, parsePorts } from "./ports.ts";
 
 /** An annotation of pods: which of their containers' ports are opaque, by number, range or name. */
-export const podOpaquePorts = "config.linkerd.io/opaque-ports";
+export const POD_OPAQUE_PORTS = "config.linkerd.io/opaque-ports";
 
 /** Returns the pod's own setting for one of its ports; undefined: it has none. Pure. */
 export function opaqueByPod(template: PodTemplate | undefined, containerPort: number): boolean | undefined {
-  const text = template?.podConfig?.annotations[podOpaquePorts];
+  const text = template?.podConfig?.annotations[POD_OPAQUE_PORTS];
   if (text === undefined) return undefined;
   const parsed = parsePorts(text.trim());
   if ("problem" in parsed) return undefined;

@@ -12,20 +12,20 @@ export const defaultOpaquePorts: PortSet = {
   names: new Set(),
 };
 
-/** More than there are uses for; each port of a look-up is compared with all. */
-const maxItems = 200;
-const portName = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/;
+/** The limit of items, more than there are uses for. Each port of a look-up is compared with all of them. */
+const MAX_ITEMS = 200;
+const PORT_NAME = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/;
 
 /** `25,8000-8100,mysql`; empty: none. */
 export function parsePorts(text: string): Parsed<PortSet> {
   const items = text.split(",").map((item) => item.trim());
-  if (items.length > maxItems) return { problem: `must not name more than ${maxItems} ports` };
+  if (items.length > MAX_ITEMS) return { problem: `must not name more than ${MAX_ITEMS} ports` };
   const ranges: [number, number][] = [];
   const names = new Set<string>();
   for (const item of items) {
     const [, first = "", last = first] = /^(\d{1,5})(?:-(\d{1,5}))?$/.exec(item) ?? [];
     if (item === "") continue;
-    if (first === "" && portName.test(item)) names.add(item);
+    if (first === "" && PORT_NAME.test(item)) names.add(item);
     else if (isRange(Number(first), Number(last))) ranges.push([Number(first), Number(last)]);
     else
       return {

@@ -26,35 +26,35 @@ export function parseChoice<T extends string>(text: string, choices: readonly T[
   return value === undefined ? { problem: `must be one of ${choices.join(", ")}` } : { value };
 }
 
-const unitsMs: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
+const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
 
-/** Such as `250ms`, `10s`, `1m`. */
+/** Parses a duration such as `250ms`, `10s`, `1m`. */
 export function parseDuration(text: string, minMs: number, maxMs: number): Parsed<Duration> {
   const [, digits = "", unit = ""] = /^(\d{1,9})(ms|s|m|h)$/.exec(text) ?? [];
-  const ms = Number(digits) * (unitsMs[unit] ?? Number.NaN);
+  const ms = Number(digits) * (UNITS_MS[unit] ?? Number.NaN);
   if (!(ms >= minMs && ms <= maxMs)) {
     return { problem: `must be a duration such as 250ms or 10s, from ${minMs} ms to ${maxMs} ms` };
   }
   return { value: { seconds: BigInt(Math.floor(ms / 1000)), nanos: (ms % 1000) * 1_000_000 } };
 }
 
-const dnsName =
+const DNS_NAME =
   /^(?=.{1,253}$)[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)*$/;
 
 export function parseDnsName(text: string): Parsed<string> {
-  return dnsName.test(text) && isIP(text) === 0 ? { value: text } : { problem: "must be a DNS name" };
+  return DNS_NAME.test(text) && isIP(text) === 0 ? { value: text } : { problem: "must be a DNS name" };
 }
 
 /** `host` or `host:port`. */
 export function parseAuthority(text: string): Parsed<string> {
   const [, host = "", digits] = /^([^:]*)(?::(\d{1,5}))?$/.exec(text) ?? [];
   const port = digits === undefined ? 1 : Number(digits);
-  const fits = port >= 1 && port <= 65_535 && (dnsName.test(host.toLowerCase()) || isIP(host) === 4);
+  const fits = port >= 1 && port <= 65_535 && (DNS_NAME.test(host.toLowerCase()) || isIP(host) === 4);
   return fits ? { value: text } : { problem: "must be HOST or HOST:PORT" };
 }
 
-const spiffe = /^spiffe:\/\/[a-z0-9._-]{1,255}(?:\/[A-Za-z0-9._-]{1,255}){1,16}$/;
+const SPIFFE = /^spiffe:\/\/[a-z0-9._-]{1,255}(?:\/[A-Za-z0-9._-]{1,255}){1,16}$/;
 
 export function parseSpiffeId(text: string): Parsed<string> {
-  return spiffe.test(text) ? { value: text } : { problem: "must be spiffe://TRUST-DOMAIN/PATH" };
+  return SPIFFE.test(text) ? { value: text } : { problem: "must be spiffe://TRUST-DOMAIN/PATH" };
 }

@@ -1,6 +1,6 @@
 import type { EventRecord } from "@forage/proto/forage/store/v1/store";
 import type { EventInput } from "../model/event.ts";
-import { coalesceMs, maxCoalesced } from "./limits.ts";
+import { COALESCE_MS, MAX_COALESCED } from "./limits.ts";
 
 /** A record that was written, with its size. */
 export interface Written {
@@ -43,7 +43,7 @@ export class RecentEvents {
     this.#byText.delete(key);
     this.#byText.set(key, { written, atMs: nowMs - agoMs });
     for (const [oldest, entry] of this.#byText) {
-      if (this.#byText.size <= maxCoalesced && isRecent(entry, nowMs)) break;
+      if (this.#byText.size <= MAX_COALESCED && isRecent(entry, nowMs)) break;
       this.#byText.delete(oldest);
     }
   }
@@ -57,5 +57,5 @@ export class RecentEvents {
 }
 
 function isRecent({ atMs }: Recent, nowMs: number): boolean {
-  return nowMs - atMs < coalesceMs;
+  return nowMs - atMs < COALESCE_MS;
 }

@@ -11,7 +11,7 @@ export interface EventPage {
 export interface EventLog {
   /** Number of the newest event that was written. */
   readonly newest: number;
-  /** Events up to this number were removed for being old. */
+  /** Events up to this number were removed because of their age. */
   readonly removedThrough: number;
   /** Reads the events with higher numbers. */
   read(after: number, limit: number): Promise<EventPage>;

@@ -11,7 +11,7 @@ type Partly<T> = { readonly [Name in keyof T]?: unknown };
 const waiting = (reason: string, message = ""): Partly<ContainerStatus> => ({
   state: { $case: "waiting", value: { reason, message } },
 });
-const running: Partly<ContainerStatus> = { state: { $case: "running", value: {} }, containerId: "c1" };
+const RUNNING: Partly<ContainerStatus> = { state: { $case: "running", value: {} }, containerId: "c1" };
 const end = (second: number, fields: object = {}) => ({
   exitCode: 1,
   reason: "Error",
@@ -48,7 +48,7 @@ const podCases: readonly (readonly [
   [
     "the end of a pull and the start",
     withContainer(waiting("ImagePull")),
-    withContainer(running),
+    withContainer(RUNNING),
     ["Normal Pulled: container main: app:v1 is there", "Normal Started: container main has started"],
   ],
   [
@@ -59,7 +59,7 @@ const podCases: readonly (readonly [
   ],
   [
     "a crash",
-    withContainer(running),
+    withContainer(RUNNING),
     withContainer({
       ...waiting("CrashLoopBackOff", "starts again 10 s after its end"),
       lastTermination: end(5, { exitCode: 3, message: "no\nbeans\n" }),
@@ -73,14 +73,14 @@ const podCases: readonly (readonly [
   [
     "a start after a crash",
     withContainer({ ...waiting("CrashLoopBackOff"), lastTermination: end(5), restartCount: 1 }),
-    withContainer({ ...running, lastTermination: end(5), restartCount: 1 }),
+    withContainer({ ...RUNNING, lastTermination: end(5), restartCount: 1 }),
     ["Normal Restarted: container main runs again after it exited with code 1 (Error)"],
   ],
   [
     "two crashes between two words",
-    withContainer({ ...running, lastTermination: end(1), terminations: [end(1)], restartCount: 1 }),
+    withContainer({ ...RUNNING, lastTermination: end(1), terminations: [end(1)], restartCount: 1 }),
     withContainer({
-      ...running,
+      ...RUNNING,
       containerId: "c3",
       lastTermination: end(3, { reason: "OOMKilled", signal: 9 }),
       terminations: [end(3, { reason: "OOMKilled", signal: 9 }), end(2), end(1)],
@@ -94,7 +94,7 @@ const podCases: readonly (readonly [
   ],
   [
     "a container that has done its work",
-    withContainer(running),
+    withContainer(RUNNING),
     withContainer({ state: { $case: "terminated", value: end(5, { exitCode: 0, reason: "Completed" }) } }),
     ["Normal ContainerCompleted: container main exited with code 0"],
   ],
@@ -106,7 +106,7 @@ const podCases: readonly (readonly [
   ],
   [
     "ends while it stops",
-    { ...withContainer(running), stopping: true },
+    { ...withContainer(RUNNING), stopping: true },
     { ...withContainer({ state: { $case: "terminated", value: end(5) } }), stopping: true },
     [],
   ],
@@ -183,7 +183,7 @@ describe("pods", () => {
   }
 
   test("what is known of a pod says nothing of the next one of that name", () => {
-    const before = aPod(withContainer({ ...running, lastTermination: end(1), restartCount: 1 }));
+    const before = aPod(withContainer({ ...RUNNING, lastTermination: end(1), restartCount: 1 }));
     const next = aPod({ status: { ready: true } });
     const after = { ...next, record: { ...next.record, uid: "another" } };
     assert.deepEqual(lines({ kind: "pod", before, after }), [

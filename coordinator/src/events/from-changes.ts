@@ -25,6 +25,7 @@ export function eventsOf(change: Change): EventInput[] {
     case "scale":
     case "service-address":
     case "api-token":
+    case "namespace":
       return [];
     default:
       return change satisfies never;

@@ -5,7 +5,7 @@ import type { EventInput } from "../model/event.ts";
 export type ContainerEvent = Pick<EventInput, "type" | "reason" | "message">;
 
 /** Words of containers that wait as they should. */
-const usual: ReadonlySet<string> = new Set(["", "ContainerCreating", "PodInitializing", "ImagePull"]);
+const USUAL: ReadonlySet<string> = new Set(["", "ContainerCreating", "PodInitializing", "ImagePull"]);
 
 /** Returns the events of a pod's containers between two reports of its node. Pure. */
 export function containerEvents(
@@ -29,11 +29,14 @@ function pulling(before: ContainerStatus | undefined, after: ContainerStatus): C
   const pulls = waitsFor(after) === "ImagePull";
   const pulled = before !== undefined && waitsFor(before) === "ImagePull";
   if (pulls && !pulled) return [normal("Pulling", `container ${after.name}: fetching ${after.image}`)];
-  const arrived = pulled && !pulls && usual.has(waitsFor(after) ?? "");
+  const arrived = pulled && !pulls && USUAL.has(waitsFor(after) ?? "");
   return arrived ? [normal("Pulled", `container ${after.name}: ${after.image} is there`)] : [];
 }
 
-/** Also the ends between two words of the node, as far as it remembers them. */
+/**
+ * Returns the container's terminations since the last status, including those between two reports that the node still
+ * remembers.
+ */
 function endings(before: ContainerStatus | undefined, after: ContainerStatus): ContainerEvent[] {
   const known = before === undefined ? [] : endsOf(before);
   const fresh = endsOf(after).filter((ended) => !known.some((it) => sameEnd(it, ended)));
@@ -55,7 +58,7 @@ function endEvent(name: string, ended: ContainerTerminated): ContainerEvent {
 function waiting(before: ContainerStatus | undefined, after: ContainerStatus): ContainerEvent[] {
   if (after.state?.$case !== "waiting") return [];
   const { reason, message } = after.state.value;
-  if (usual.has(reason) || (before !== undefined && waitsFor(before) === reason)) return [];
+  if (USUAL.has(reason) || (before !== undefined && waitsFor(before) === reason)) return [];
   return [
     { type: "Warning", reason, message: `container ${after.name}: ${message === "" ? reason : message}` },
   ];

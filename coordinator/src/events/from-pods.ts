@@ -4,7 +4,7 @@ import type { PodEntry } from "../state/entries.ts";
 import { type ContainerEvent, containerEvents } from "./from-containers.ts";
 
 /** Reasons that hold up a pod as a whole. Its containers' reasons are reported together with them. */
-const podFaults: ReadonlySet<string> = new Set([
+const POD_FAULTS: ReadonlySet<string> = new Set([
   "InvalidSpec",
   "InvalidAssignment",
   "JournalNotWritten",
@@ -24,7 +24,7 @@ export function podEvents(before: PodEntry | undefined, after: PodEntry | undefi
   return found.map((event) => ({ ...about, ...event }));
 }
 
-/** No node takes the pod, and why. */
+/** Returns the event for a pod that no node can take, with the reason. */
 export function unschedulableEvent({ record, workloadKey }: PodEntry, why: string): EventInput {
   const { namespace, name } = record;
   const message = `waits for a node: ${why}`;
@@ -83,7 +83,7 @@ function causes(earlier: PodStatus | undefined, status: PodStatus, stopping: boo
   if (same || reason === "") return [];
   if (reason === "Evicted" && earlier?.reason !== reason && !stopping)
     return [{ type: "Warning", reason, message: `its node has evicted it: ${message}` }];
-  if (podFaults.has(reason) && earlier?.reason !== reason) return [{ type: "Warning", reason, message }];
+  if (POD_FAULTS.has(reason) && earlier?.reason !== reason) return [{ type: "Warning", reason, message }];
   if (phase === PodPhase.FAILED && earlier?.phase !== phase && !stopping)
     return [{ type: "Warning", reason: "Failed", message: message === "" ? reason : message }];
   return [];

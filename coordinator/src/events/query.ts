@@ -6,7 +6,7 @@ import type { EventLog } from "./event-log.ts";
 /** Selects events. Empty fields select all. */
 export interface EventQuery {
   readonly namespace: string;
-  /** With a name: also what a workload's pods did. */
+  /** The kind of the object. Together with a name it also selects the events of a workload's pods. */
   readonly kind: string;
   readonly name: string;
   readonly type: string;
@@ -18,12 +18,12 @@ export interface EventBatch {
   readonly events: readonly EventRecord[];
   /** The last number that the query has covered. */
   readonly sequence: number;
-  /** Events that the reader should have seen before these are no longer kept. */
+  /** Whether events before these, which the reader has not seen, are no longer kept. */
   readonly gap: boolean;
 }
 
 /** The number of events evaluated at once, so that other work can run in between. */
-const pageSize = 500;
+const PAGE_SIZE = 500;
 
 /** Pure. */
 export function matches(query: EventQuery, event: EventRecord): boolean {
@@ -48,7 +48,7 @@ export async function newestEvents(
   let found: EventRecord[] = [];
   let sequence = after;
   for (let more = true; more; ) {
-    const page = await log.read(sequence, pageSize);
+    const page = await log.read(sequence, PAGE_SIZE);
     found = [...found, ...page.events.filter((event) => matches(query, event))].slice(-limit);
     sequence = Number(page.events.at(-1)?.sequence ?? sequence);
     more = page.more;
@@ -74,7 +74,7 @@ export async function* followEvents(
     let first = true;
     while (!signal.aborted) {
       const gap = sequence < log.removedThrough && !(first && sequence === 0);
-      const page = await log.read(sequence, pageSize);
+      const page = await log.read(sequence, PAGE_SIZE);
       sequence = Number(page.events.at(-1)?.sequence ?? sequence);
       const events = page.events.filter((event) => matches(query, event));
       if (first || gap || events.length > 0) yield { events, sequence, gap };

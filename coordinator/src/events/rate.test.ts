@@ -1,33 +1,33 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { burstPerObject, maxRated, refillMs } from "./limits.ts";
+import { BURST_PER_OBJECT, MAX_RATED, REFILL_MS } from "./limits.ts";
 import { ObjectRates } from "./rate.ts";
 
 test("a burst, then one every so often, for each object alone", () => {
   const rates = new ObjectRates<string>();
-  assert.equal(taken(rates, "a", 40, 0), burstPerObject);
+  assert.equal(taken(rates, "a", 40, 0), BURST_PER_OBJECT);
   assert.equal(taken(rates, "b", 1, 0), 1);
-  assert.equal(taken(rates, "a", 5, refillMs - 1), 0);
-  assert.equal(taken(rates, "a", 5, refillMs), 1);
-  assert.equal(taken(rates, "a", 5, 4 * refillMs), 3);
-  assert.equal(taken(rates, "a", 100, 1_000 * refillMs), burstPerObject, "full again");
+  assert.equal(taken(rates, "a", 5, REFILL_MS - 1), 0);
+  assert.equal(taken(rates, "a", 5, REFILL_MS), 1);
+  assert.equal(taken(rates, "a", 5, 4 * REFILL_MS), 3);
+  assert.equal(taken(rates, "a", 100, 1_000 * REFILL_MS), BURST_PER_OBJECT, "full again");
 });
 
 test("dropped events are reported once, when the object may record events again", () => {
   const rates = new ObjectRates<string>();
-  taken(rates, "a", burstPerObject + 7, 0);
+  taken(rates, "a", BURST_PER_OBJECT + 7, 0);
   assert.equal(rates.waiting, true);
-  assert.deepEqual([...rates.recovered(refillMs - 1)], []);
-  assert.deepEqual([...rates.recovered(refillMs)], [{ object: "a", dropped: 7 }]);
-  assert.deepEqual([...rates.recovered(2 * refillMs)], []);
+  assert.deepEqual([...rates.recovered(REFILL_MS - 1)], []);
+  assert.deepEqual([...rates.recovered(REFILL_MS)], [{ object: "a", dropped: 7 }]);
+  assert.deepEqual([...rates.recovered(2 * REFILL_MS)], []);
   assert.equal(rates.waiting, false);
 });
 
 test("however many objects there are, few are remembered", () => {
   const rates = new ObjectRates<number>();
-  for (let object = 0; object < 2 * maxRated; object++) rates.take(object, 0);
-  assert.equal(rates.size, maxRated);
-  rates.take(-1, 1_000 * refillMs);
+  for (let object = 0; object < 2 * MAX_RATED; object++) rates.take(object, 0);
+  assert.equal(rates.size, MAX_RATED);
+  rates.take(-1, 1_000 * REFILL_MS);
   assert.equal(rates.size, 1, "those that are full need no remembering");
 });
 

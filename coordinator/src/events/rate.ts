@@ -1,4 +1,4 @@
-import { burstPerObject, maxRated, refillMs } from "./limits.ts";
+import { BURST_PER_OBJECT, MAX_RATED, REFILL_MS } from "./limits.ts";
 
 interface Bucket {
   /** The time at which the bucket would be full. */
@@ -22,8 +22,8 @@ export class ObjectRates<K> {
     const bucket = this.#buckets.get(object) ?? { fullAtMs: nowMs, dropped: 0 };
     this.#buckets.delete(object);
     this.#buckets.set(object, bucket);
-    const fullAtMs = Math.max(bucket.fullAtMs, nowMs) + refillMs;
-    if (fullAtMs - nowMs > burstPerObject * refillMs) {
+    const fullAtMs = Math.max(bucket.fullAtMs, nowMs) + REFILL_MS;
+    if (fullAtMs - nowMs > BURST_PER_OBJECT * REFILL_MS) {
       bucket.dropped++;
       this.#silenced.add(object);
       return false;
@@ -56,7 +56,7 @@ export class ObjectRates<K> {
 
   #forgetFull(nowMs: number): void {
     for (const [object, { fullAtMs }] of this.#buckets) {
-      const over = this.#buckets.size > maxRated;
+      const over = this.#buckets.size > MAX_RATED;
       if (!over && fullAtMs > nowMs) return;
       if (this.#silenced.has(object) && !over) return;
       this.#silenced.delete(object);

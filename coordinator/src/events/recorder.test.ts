@@ -5,7 +5,7 @@ import { pino } from "pino";
 import { anEvent, eventLine, everyEvent } from "../../test/support/events.ts";
 import { settled, until } from "../../test/support/until.ts";
 import { createMemoryStore, type Store, StoreError } from "../store/index.ts";
-import { coalesceMs, type EventLimits, maxPerWrite, maxWaiting, refillMs } from "./limits.ts";
+import { COALESCE_MS, type EventLimits, MAX_PER_WRITE, MAX_WAITING, REFILL_MS } from "./limits.ts";
 import { EventStore } from "./recorder.ts";
 
 test("events that come together are written together, numbered in their order", async (t) => {
@@ -23,12 +23,12 @@ test("events that come together are written together, numbered in their order", 
 
 test("more than go into one transaction are written at once, in several", async (t) => {
   const { events, clock } = await start(t);
-  const count = 2 * maxPerWrite + 1;
+  const count = 2 * MAX_PER_WRITE + 1;
   for (let i = 0; i < count; i++) events.record(anEvent({ name: `p${i}` }));
   clock.advance(0);
   await until("the first two writes", () => {
     clock.advance(0);
-    return events.newest >= 2 * maxPerWrite;
+    return events.newest >= 2 * MAX_PER_WRITE;
   });
   clock.advance(200);
   await until("the rest", () => events.newest === count);
@@ -58,7 +58,7 @@ test("the wall clock set back an hour drops no event of an active object", async
     for (let i = from; i < from + 60; i++) {
       events.record(anEvent({ message: `try ${i}` }));
       await flush();
-      clock.advance(refillMs);
+      clock.advance(REFILL_MS);
     }
   };
   await tell(0);
@@ -72,8 +72,8 @@ test("events that are far apart stay apart when the wall clock is set back betwe
   const { events, clock, flush } = await start(t);
   events.record(anEvent());
   await flush();
-  clock.advance(coalesceMs);
-  clock.jumpWall(-coalesceMs);
+  clock.advance(COALESCE_MS);
+  clock.jumpWall(-COALESCE_MS);
   events.record(anEvent());
   await flush();
   assert.deepEqual(
@@ -86,7 +86,7 @@ test("the same again much later is another event", async (t) => {
   const { events, clock, flush } = await start(t);
   events.record(anEvent());
   await flush();
-  clock.advance(coalesceMs);
+  clock.advance(COALESCE_MS);
   events.record(anEvent());
   await flush();
   assert.deepEqual(
@@ -99,7 +99,7 @@ test("an event from long before a restart does not count up after it", async (t)
   const { events, clock, flush, restart } = await start(t);
   events.record(anEvent());
   await flush();
-  clock.advance(coalesceMs);
+  clock.advance(COALESCE_MS);
   const again = await restart();
   again.record(anEvent());
   await flush(again);
@@ -117,7 +117,7 @@ test("numbers and counts go on after a restart", async (t) => {
   await events.close();
   const second = await restart();
   assert.equal(second.newest, 2);
-  assert.deepEqual({ ...second.stats(), bytes: 0 }, { ...emptyStats, kept: 2 });
+  assert.deepEqual({ ...second.stats(), bytes: 0 }, { ...EMPTY_STATS, kept: 2 });
   second.record(anEvent());
   await flush(second);
   assert.deepEqual((await everyEvent(second)).map(eventLine), [
@@ -129,10 +129,10 @@ test("numbers and counts go on after a restart", async (t) => {
 
 test("closing writes what waits", async (t) => {
   const { events, restart } = await start(t);
-  for (let i = 0; i < 3 * maxPerWrite; i++) events.record(anEvent({ name: `p${i}` }));
+  for (let i = 0; i < 3 * MAX_PER_WRITE; i++) events.record(anEvent({ name: `p${i}` }));
   await events.close();
   events.record(anEvent({ name: "late" }));
-  assert.equal((await restart()).newest, 3 * maxPerWrite);
+  assert.equal((await restart()).newest, 3 * MAX_PER_WRITE);
 });
 
 test("the oldest go when there are too many", async (t) => {
@@ -199,7 +199,7 @@ test("an object with too many events is limited, and the limit is reported", asy
   assert.match(note?.message ?? "", /^15 events of this pod were dropped/);
   assert.deepEqual(
     { ...events.stats(), bytes: 0 },
-    { ...emptyStats, recorded: 27, droppedByRate: 15, kept: 27 },
+    { ...EMPTY_STATS, recorded: 27, droppedByRate: 15, kept: 27 },
   );
 });
 
@@ -226,14 +226,14 @@ test("what the store doesn't take is tried again later, in order and once", asyn
 test("a store that accepts no writes for long costs events instead of memory, and the loss is reported", async (t) => {
   const { events, clock, failing } = await start(t);
   failing.on = true;
-  for (let i = 0; i < maxWaiting + 500; i++) events.record(anEvent({ name: `p${i}` }));
+  for (let i = 0; i < MAX_WAITING + 500; i++) events.record(anEvent({ name: `p${i}` }));
   assert.equal(events.stats().droppedByBacklog, 500);
   clock.advance(200);
   await settled();
   failing.on = false;
   await until("all that waited", () => {
     clock.advance(1_000);
-    return events.newest > maxWaiting;
+    return events.newest > MAX_WAITING;
   });
   const lost = (await everyEvent(events)).filter(({ reason }) => reason === "EventsDropped");
   assert.deepEqual(lost.map(eventLine), [
@@ -250,7 +250,7 @@ test("long messages are cut", async (t) => {
   assert.ok(event?.message.endsWith("…"));
 });
 
-const emptyStats = { recorded: 0, droppedByRate: 0, droppedByBacklog: 0, kept: 0, bytes: 0 };
+const EMPTY_STATS = { recorded: 0, droppedByRate: 0, droppedByBacklog: 0, kept: 0, bytes: 0 };
 
 async function start(t: TestContext, limits?: EventLimits) {
   const clock = new VirtualClock();

@@ -4,23 +4,23 @@ import type { Logger } from "pino";
 import { CoordinatorError } from "../errors.ts";
 import { encodeRecord } from "../model/codec.ts";
 import type { EventInput, EventRecorder } from "../model/event.ts";
-import { eventKey, prefixes } from "../model/keys.ts";
+import { eventKey, PREFIXES } from "../model/keys.ts";
 import { toEpochMs, toTimestamp } from "../model/timestamp.ts";
 import type { Op, Store } from "../store/index.ts";
 import type { Clock } from "../time/clock.ts";
 import { RecentEvents, sameness, type Written } from "./coalesce.ts";
 import type { EventLog, EventPage } from "./event-log.ts";
 import {
-  burstPerObject,
-  defaultEventLimits,
+  BURST_PER_OBJECT,
+  DEFAULT_EVENT_LIMITS,
   type EventLimits,
-  flushMs,
-  maxMessageLength,
-  maxPerWrite,
-  maxWaiting,
-  maxWatchers,
+  FLUSH_MS,
+  MAX_MESSAGE_LENGTH,
+  MAX_PER_WRITE,
+  MAX_WAITING,
+  MAX_WATCHERS,
+  REFILL_MS,
   RETRY,
-  refillMs,
 } from "./limits.ts";
 import { ObjectRates } from "./rate.ts";
 import { Retention, readable } from "./retention.ts";
@@ -38,7 +38,7 @@ export interface EventStats {
   /** The number of events dropped since the start, by the limit of an object and while the store accepted no writes. */
   readonly droppedByRate: number;
   readonly droppedByBacklog: number;
-  /** At present. */
+  /** The number of events kept at present. */
   readonly kept: number;
   readonly bytes: number;
 }
@@ -81,7 +81,7 @@ export class EventStore implements EventRecorder, EventLog {
 
   private constructor(options: EventStoreOptions) {
     this.#options = options;
-    this.#retention = new Retention(options.store, options.limits ?? defaultEventLimits);
+    this.#retention = new Retention(options.store, options.limits ?? DEFAULT_EVENT_LIMITS);
   }
 
   record(input: EventInput): void {
@@ -95,13 +95,13 @@ export class EventStore implements EventRecorder, EventLog {
       this.#recorded++;
       return;
     }
-    if (this.#closed || this.#waiting.size >= maxWaiting) {
+    if (this.#closed || this.#waiting.size >= MAX_WAITING) {
       this.#droppedByBacklog++;
       return;
     }
     if (!this.#rates.take(objectOf(event), this.#options.clock.monotonicMs())) {
       this.#droppedByRate++;
-      this.#wake(refillMs);
+      this.#wake(REFILL_MS);
       return;
     }
     this.#add(key, event, nowMs);
@@ -116,7 +116,7 @@ export class EventStore implements EventRecorder, EventLog {
   }
 
   async read(after: number, limit: number): Promise<EventPage> {
-    const { records, more } = await this.#options.store.range(prefixes.events, {
+    const { records, more } = await this.#options.store.range(PREFIXES.events, {
       after: eventKey(after),
       limit,
     });
@@ -125,8 +125,11 @@ export class EventStore implements EventRecorder, EventLog {
   }
 
   subscribe(listener: () => void): () => void {
-    if (this.#listeners.size >= maxWatchers)
-      throw new CoordinatorError("RESOURCE_EXHAUSTED", `${maxWatchers} others watch events; try again later`);
+    if (this.#listeners.size >= MAX_WATCHERS)
+      throw new CoordinatorError(
+        "RESOURCE_EXHAUSTED",
+        `${MAX_WATCHERS} others watch events; try again later`,
+      );
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
@@ -162,7 +165,7 @@ export class EventStore implements EventRecorder, EventLog {
   #add(key: string, event: EventInput, nowMs: number): void {
     this.#recorded++;
     this.#waiting.set(key, { event, firstMs: nowMs, lastMs: nowMs, count: 1 });
-    this.#wake(this.#waiting.size >= maxPerWrite && this.#failures === 0 ? 0 : flushMs);
+    this.#wake(this.#waiting.size >= MAX_PER_WRITE && this.#failures === 0 ? 0 : FLUSH_MS);
   }
 
   #wake(delayMs: number): void {
@@ -184,8 +187,8 @@ export class EventStore implements EventRecorder, EventLog {
 
   #wakeAgain(): void {
     if (this.#failures > 0) this.#wake(backOffMs(this.#failures, RETRY));
-    else if (this.#waiting.size > 0) this.#wake(this.#waiting.size >= maxPerWrite ? 0 : flushMs);
-    else if (this.#rates.waiting) this.#wake(refillMs);
+    else if (this.#waiting.size > 0) this.#wake(this.#waiting.size >= MAX_PER_WRITE ? 0 : FLUSH_MS);
+    else if (this.#rates.waiting) this.#wake(REFILL_MS);
   }
 
   async #flush(): Promise<void> {
@@ -199,7 +202,7 @@ export class EventStore implements EventRecorder, EventLog {
    */
   async #write(): Promise<boolean> {
     const { clock, log } = this.#options;
-    const batch = [...this.#waiting].slice(0, maxPerWrite);
+    const batch = [...this.#waiting].slice(0, MAX_PER_WRITE);
     for (const [key] of batch) this.#waiting.delete(key);
     try {
       const written = await this.#put(batch);
@@ -283,7 +286,7 @@ export class EventStore implements EventRecorder, EventLog {
     const nowMs = this.#options.clock.nowMs();
     for (const { object, dropped } of this.#rates.recovered(this.#options.clock.monotonicMs())) {
       const [namespace, kind, name] = JSON.parse(object) as [string, string, string];
-      const message = `${dropped} events of this ${kind} were dropped: the limit is ${burstPerObject} at once and then one every ${refillMs / 1000} s`;
+      const message = `${dropped} events of this ${kind} were dropped: the limit is ${BURST_PER_OBJECT} at once and then one every ${REFILL_MS / 1000} s`;
       this.#addWarning({ namespace, kind, name }, message, nowMs);
     }
     const lost = this.#droppedByBacklog - this.#backlogTold;
@@ -304,8 +307,8 @@ function objectOf({ namespace, kind, name }: EventInput): string {
 }
 
 function cut(event: EventInput): EventInput {
-  if (event.message.length <= maxMessageLength) return event;
-  return { ...event, message: `${event.message.slice(0, maxMessageLength - 1)}…` };
+  if (event.message.length <= MAX_MESSAGE_LENGTH) return event;
+  return { ...event, message: `${event.message.slice(0, MAX_MESSAGE_LENGTH - 1)}…` };
 }
 
 function recordOf(

@@ -1,15 +1,15 @@
 import { EventRecord } from "@forage/proto/forage/store/v1/store";
 import { decodeRecord } from "../model/codec.ts";
-import { eventKey, prefixes } from "../model/keys.ts";
+import { eventKey, PREFIXES } from "../model/keys.ts";
 import type { Store, StoredRecord } from "../store/index.ts";
 import type { EventLimits } from "./limits.ts";
 
 /** Records read in one piece at the start. */
-const pageSize = 500;
+const PAGE_SIZE = 500;
 /** Removed in one transaction. */
-const maxRemovedAtOnce = 100;
+const MAX_REMOVED_AT_ONCE = 100;
 /** Removes a little more than necessary, so that a full log costs an extra write only now and then. */
-const slack = 0.05;
+const SLACK = 0.05;
 
 /** Limits the number of stored events, and removes the oldest. */
 export class Retention {
@@ -18,8 +18,11 @@ export class Retention {
   #count = 0;
   #bytes = 0;
   #removedThrough = 0;
-  /** No event has a key up to this one. Reading starts after it: the store keeps the keys of deleted events for a while. */
-  #emptyThrough: string = prefixes.events;
+  /**
+   * No event has a key up to this one. Reading starts after it, because the store keeps the keys of deleted events for a
+   * while.
+   */
+  #emptyThrough: string = PREFIXES.events;
 
   constructor(store: Store, limits: EventLimits) {
     this.#store = store;
@@ -42,8 +45,8 @@ export class Retention {
   async load(each: (record: EventRecord, bytes: number) => void): Promise<void> {
     let oldest: number | undefined;
     for (let after: string | undefined, more = true; more; ) {
-      const page = await this.#store.range(prefixes.events, {
-        limit: pageSize,
+      const page = await this.#store.range(PREFIXES.events, {
+        limit: PAGE_SIZE,
         ...(after !== undefined && { after }),
       });
       for (const { key, value } of page.records) {
@@ -59,7 +62,7 @@ export class Retention {
     if (oldest !== undefined) this.#emptyThrough = eventKey(oldest - 1);
     // Which numbers are missing because they were old isn't written down; a log that is nearly full has removed some.
     const { maxCount, maxBytes } = this.#limits;
-    if (this.#isOver(maxCount * (1 - 2 * slack), maxBytes * (1 - 2 * slack)))
+    if (this.#isOver(maxCount * (1 - 2 * SLACK), maxBytes * (1 - 2 * SLACK)))
       this.#removedThrough = (oldest ?? 1) - 1;
   }
 
@@ -69,19 +72,19 @@ export class Retention {
     if (replacedBytes === undefined) this.#count++;
   }
 
-  /** Makes room if there is too much. Answers up to which number events are gone. */
+  /** Removes the oldest events if there are too many. Returns the number of the last removed one. */
   async removeOldest(): Promise<number> {
     const { maxCount, maxBytes } = this.#limits;
     if (this.#count <= maxCount && this.#bytes <= maxBytes) return this.#removedThrough;
-    while (this.#isOver(maxCount * (1 - slack), maxBytes * (1 - slack))) {
-      const { records } = await this.#store.range(prefixes.events, {
-        limit: maxRemovedAtOnce,
+    while (this.#isOver(maxCount * (1 - SLACK), maxBytes * (1 - SLACK))) {
+      const { records } = await this.#store.range(PREFIXES.events, {
+        limit: MAX_REMOVED_AT_ONCE,
         after: this.#emptyThrough,
       });
       const going: StoredRecord[] = [];
       let bytes = 0;
       for (const record of records) {
-        if (!this.#isOver(maxCount * (1 - slack) + going.length, maxBytes * (1 - slack) + bytes)) break;
+        if (!this.#isOver(maxCount * (1 - SLACK) + going.length, maxBytes * (1 - SLACK) + bytes)) break;
         going.push(record);
         bytes += record.value.byteLength;
       }
@@ -114,5 +117,5 @@ export function readable(key: string, value: Uint8Array): EventRecord | undefine
 }
 
 function sequenceOf(key: string): number {
-  return Number(key.slice(prefixes.events.length));
+  return Number(key.slice(PREFIXES.events.length));
 }

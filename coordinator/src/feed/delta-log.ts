@@ -7,12 +7,12 @@ export interface Step {
 
 /** One message of a step. */
 export interface Delta<V> {
-  /** All that there is: what it and its other parts don't name is gone. */
+  /** Whether the update is a complete state: anything that none of its parts names no longer exists. */
   readonly full: boolean;
   readonly upserts: readonly V[];
   /** Keys; in the last part only. */
   readonly removals: readonly string[];
-  /** Another part follows; they count as one. */
+  /** Whether another part follows that belongs to the same update. */
   readonly more: boolean;
   readonly version: number;
 }
@@ -34,10 +34,10 @@ interface Known<V> {
 }
 
 /** Well below what agents take in one message. */
-const defaultPartBytes = 512 * 1024;
+const DEFAULT_PART_BYTES = 512 * 1024;
 /** A subscriber that is further behind gets a snapshot. */
-const maxRemembered = 4_096;
-const maxCached = 16;
+const MAX_REMEMBERED = 4_096;
+const MAX_CACHED = 16;
 
 /** Publishes a set of values to many subscribers. Each snapshot and each delta is encoded once for all of them. */
 export class DeltaLog<V> {
@@ -88,13 +88,13 @@ export class DeltaLog<V> {
     this.#pending = true;
   }
 
-  /** Gives whether there is anything new. */
+  /** Commits the changes. Returns whether there were any. */
   commit(): boolean {
     if (!this.#pending) return false;
     this.#pending = false;
     this.#version++;
     this.#steps.clear();
-    const surplus = this.#changes.length - maxRemembered;
+    const surplus = this.#changes.length - MAX_REMEMBERED;
     // A version that is remembered only in part can't be a delta any more.
     if (surplus > 0) this.#forgotten = this.#changes.splice(0, surplus).at(-1)?.version ?? this.#version;
     return true;
@@ -107,7 +107,7 @@ export class DeltaLog<V> {
     const known = this.#steps.get(told);
     if (known !== undefined) return { version, messages: known };
     const messages = this.#messages(told);
-    if (this.#steps.size < maxCached) this.#steps.set(told, messages);
+    if (this.#steps.size < MAX_CACHED) this.#steps.set(told, messages);
     return { version, messages };
   }
 
@@ -125,7 +125,7 @@ export class DeltaLog<V> {
   }
 
   *#parts(known: readonly Known<V>[]): Generator<{ readonly part: readonly V[]; readonly more: boolean }> {
-    const { partBytes = defaultPartBytes } = this.#options;
+    const { partBytes = DEFAULT_PART_BYTES } = this.#options;
     let part: V[] = [];
     let bytes = 0;
     for (const { value, bytes: encoded } of known) {

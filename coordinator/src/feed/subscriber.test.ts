@@ -17,8 +17,8 @@ import type { ClusterView } from "../state/cluster-view.ts";
 import { Subscriber } from "./subscriber.ts";
 import { TopicRegistry } from "./topic-registry.ts";
 
-const domain = "cluster.local";
-const caller = { kind: "anonymous" } as const;
+const DOMAIN = "cluster.local";
+const CALLER = { kind: "anonymous" } as const;
 
 test("whatever happens to endpoints and however slowly each client reads, all end up with the full set", () => {
   for (let seed = 0; seed < 80; seed++) {
@@ -128,7 +128,12 @@ class World {
   }
 
   anotherDirectory(): Directory {
-    return new Directory({ state: this.state, domain, virtualIps: () => [], defer: this.deferred.defer });
+    return new Directory({
+      state: this.state,
+      domain: DOMAIN,
+      virtualIps: () => [],
+      defer: this.deferred.defer,
+    });
   }
 
   get state(): ClusterView {
@@ -169,8 +174,8 @@ class Client {
     this.node = nodeName;
     this.speed = [0, 0.05, 0.3, 1][directory.board.size.readers % 4] ?? 1;
     const contextToken = nodeName === "" ? "{garbage" : JSON.stringify({ ns: "shop", nodeName, pod: "p" });
-    const request = { scheme: "k8s", path: `web.shop.svc.${domain}`, contextToken };
-    const context = { caller, method: "", peer: "" };
+    const request = { scheme: "k8s", path: `web.shop.svc.${DOMAIN}`, contextToken };
+    const context = { caller: CALLER, method: "", peer: "" };
     this.close = getDestination(request, context, this.sink, { directory, authorize: false });
     assert.equal(this.sink.messages.length, 1, "the first message comes at once");
   }
@@ -190,7 +195,7 @@ function change(world: World, random: Random): void {
     () => world.fed.put({ nodes: [node(1 + random.below(3), "a", random.chance(0.5))] }),
     () => world.fed.put({ nodes: [node(1 + random.below(3), "a", true, random.chance(0.7))] }),
     () => world.fed.put({ resources: [aServiceEntry({ deleting: random.chance(0.5) })] }),
-    () => world.fed.put({ resources: [aServiceEntry({ spec: { annotations: random.pick(annotations) } })] }),
+    () => world.fed.put({ resources: [aServiceEntry({ spec: { annotations: random.pick(ANNOTATIONS) } })] }),
     // Another's address, of a pod that may still be there.
     () => world.put(index, true, 20_001 + random.below(8)),
     () => world.put(index, random.chance(0.7)),
@@ -200,7 +205,7 @@ function change(world: World, random: Random): void {
   random.pick(changes)();
 }
 
-const annotations = [{}, { "forage.dev/topology-mode": "Disabled" }, { "forage.dev/protocol": "http2" }];
+const ANNOTATIONS = [{}, { "forage.dev/topology-mode": "Disabled" }, { "forage.dev/protocol": "http2" }];
 
 function node(index: number, zone: string, ready = true, local = false) {
   const labels = {

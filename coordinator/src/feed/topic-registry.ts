@@ -13,12 +13,12 @@ export interface Reading<S> {
   close(): void;
 }
 
-const defaultMaxReaders = 50_000;
+const DEFAULT_MAX_READERS = 50_000;
 /** The number of subscribers to wake at once. The first ones have their message on the way before the last ones are evaluated. */
-const wakeAtOnce = 64;
+const WAKE_AT_ONCE = 64;
 
 /** The number of topics to evaluate at once, so that a change that concerns thousands doesn't block other work. */
-const evaluateAtOnce = 128;
+const EVALUATE_AT_ONCE = 128;
 
 /**
  * Holds all topics with subscribers. A change is evaluated once for each topic that it concerns, however many streams there are.
@@ -30,11 +30,12 @@ export class TopicRegistry {
   readonly #dependents = new Map<string, Set<Topic<unknown> | (() => void)>>();
   readonly #dirty = new Set<Topic<unknown>>();
   readonly #toWake = new Set<() => void>();
+  #waking: SetIterator<() => void> | undefined;
   #readers = 0;
   #scheduled = false;
 
   constructor(options: TopicRegistryOptions) {
-    this.#options = { maxReaders: defaultMaxReaders, ...options };
+    this.#options = { maxReaders: DEFAULT_MAX_READERS, ...options };
   }
 
   get size(): { readonly topics: number; readonly readers: number; readonly keys: number } {
@@ -52,7 +53,7 @@ export class TopicRegistry {
     return { topic, close: () => this.#close(subject.key, topic, wake) };
   }
 
-  /** Also wakes a reader when this key changes. Returns how to stop. */
+  /** Wakes the reader also when this key changes. Returns a function that stops it. */
   watch(key: string, wake: () => void): () => void {
     this.#depend(wake, [key]);
     return () => this.#undepend(wake, [key]);
@@ -96,7 +97,7 @@ export class TopicRegistry {
   }
 
   #run(): void {
-    let looks = evaluateAtOnce;
+    let looks = EVALUATE_AT_ONCE;
     for (const topic of this.#dirty) {
       if (looks-- === 0) break;
       this.#dirty.delete(topic);
@@ -108,13 +109,22 @@ export class TopicRegistry {
       }
       if (isNew) for (const wake of topic.readers) this.#toWake.add(wake);
     }
-    let left = wakeAtOnce;
-    for (const wake of this.#toWake) {
-      if (left-- === 0) break;
+    this.#wakeSome();
+    if (this.#dirty.size > 0 || this.#toWake.size > 0) this.#schedule();
+  }
+
+  /** One iterator goes through the whole set, because each new one would first pass over all that was deleted. */
+  #wakeSome(): void {
+    this.#waking ??= this.#toWake.values();
+    for (let left = WAKE_AT_ONCE; left > 0; left--) {
+      const { done, value: wake } = this.#waking.next();
+      if (done === true || wake === undefined) {
+        this.#waking = undefined;
+        return;
+      }
       this.#toWake.delete(wake);
       wake();
     }
-    if (this.#dirty.size > 0 || this.#toWake.size > 0) this.#schedule();
   }
 
   #depend(dependent: Topic<unknown> | (() => void), keys: readonly string[]): void {

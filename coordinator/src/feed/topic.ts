@@ -1,4 +1,4 @@
-/** Something that streams tell about: how it is found out, and what leads a client from one state of it to another. */
+/** The subject of a topic: it reads the state, and computes the messages that take a subscriber from one state to the next. */
 export interface Subject<S> {
   /** Streams whose subjects have one key share everything. */
   readonly key: string;
@@ -15,7 +15,7 @@ export interface Evaluation<S> {
 }
 
 /** Readers fall behind by a few states at most; those of others are encoded for each alone. */
-const maxCached = 64;
+const MAX_CACHED = 64;
 
 /**
  * A subject with subscribers. It is evaluated once for each change, and each step between two states is encoded once for all
@@ -53,7 +53,7 @@ export class Topic<S> {
     const known = this.#messages.get(told);
     if (known !== undefined) return { state, messages: known };
     const messages = this.#subject.messages(told, state);
-    if (this.#messages.size < maxCached) this.#messages.set(told, messages);
+    if (this.#messages.size < MAX_CACHED) this.#messages.set(told, messages);
     return { state, messages };
   }
 }

@@ -14,7 +14,7 @@ export type PortsOf = (namespace: string, service: string) => readonly ServicePo
 export interface ResolvedRule {
   /** The backends, with unavailable ones: their share of the requests fails, and the others keep theirs. */
   readonly backends: readonly GatewayBackend[];
-  /** Without copies to what isn't there. */
+  /** The filters without mirrors to backends that don't exist. */
   readonly filters: readonly RouteFilter[];
   readonly problems: readonly RefProblem[];
 }

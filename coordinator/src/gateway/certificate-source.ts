@@ -1,6 +1,6 @@
 import type { GatewayChallenge } from "@forage/proto/forage/agent/v1/agent";
 
-/** There is a certificate, and it is served. */
+/** A certificate that is issued and served. */
 export interface IssuedCertificate {
   readonly kind: "issued";
   /** The certificate followed by its issuers, PEM. */
@@ -12,7 +12,7 @@ export interface IssuedCertificate {
   readonly warning?: string;
 }
 
-/** There is none yet, or there will be none. */
+/** A certificate that is not issued yet, or never will be. */
 export interface PendingCertificate {
   readonly kind: "pending";
   /** One word in CamelCase, such as "IssuerNotConfigured" or "Issuing", for the route's conditions. */
@@ -45,7 +45,7 @@ export interface CertificateSource {
   subscribe(changed: () => void): () => void;
 }
 
-/** For clusters without an issuer: routes have to name their secrets. */
+/** Returns the source for clusters without an issuer, where routes have to name their secrets. */
 export function noCertificateSource(): CertificateSource {
   return {
     want: () => {},

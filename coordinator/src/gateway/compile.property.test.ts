@@ -7,9 +7,9 @@ import { type Random, randomOf } from "../../test/support/random.ts";
 import { compileGateway } from "./compile.ts";
 import { compareRoutes, type Route } from "./route.ts";
 
-const hostnames = ["app.example.com", "b.app.example.com", "*.app.example.com", "*.example.com", "other.org"];
-const paths = ["/", "/a", "/a/b", "/a/b/c", "/ab"];
-const expressions = ["/a/.*", "/[ab]+", ".*c"];
+const HOSTNAMES = ["app.example.com", "b.app.example.com", "*.app.example.com", "*.example.com", "other.org"];
+const PATHS = ["/", "/a", "/a/b", "/a/b/c", "/ab"];
+const EXPRESSIONS = ["/a/.*", "/[ab]+", ".*c"];
 
 test("whoever asks gets the best of all rules that match, by the order of the Gateway API", () => {
   for (let seed = 1; seed <= 150; seed++) {
@@ -106,7 +106,7 @@ function someRoutes(random: Random): Route[] {
       createdMs: random.pick(times),
       spec: {
         priority: random.pick([0, 0, 0, 5]),
-        hostnames: random.shuffled(hostnames).slice(0, random.below(3)),
+        hostnames: random.shuffled(HOSTNAMES).slice(0, random.below(3)),
         rules: Array.from({ length: 1 + random.below(3) }, () => ({
           matches: Array.from({ length: 1 + random.below(2) }, () => aMatch(random)),
           backends: [{ service: `s${backend++}`, port: 80 }],
@@ -118,7 +118,7 @@ function someRoutes(random: Random): Route[] {
 
 function aMatch(random: Random) {
   const type = random.pick(["Exact", "PathPrefix", "PathPrefix", "RegularExpression"]);
-  const value = random.pick(type === "RegularExpression" ? expressions : paths);
+  const value = random.pick(type === "RegularExpression" ? EXPRESSIONS : PATHS);
   return {
     path: random.chance(0.8) ? { type, value } : undefined,
     method: random.chance(0.2) ? "GET" : "",
@@ -137,7 +137,7 @@ function aRequest(random: Random): Asked {
       "other.org",
       "no.one",
     ]),
-    path: random.pick([...paths, "/abc", "/x/c"]),
+    path: random.pick([...PATHS, "/abc", "/x/c"]),
     method: random.pick(["GET", "POST"]),
     headers: random.chance(0.5) ? { "x-a": "1" } : {},
     query: random.chance(0.5) ? { q: random.pick(["1", "3"]) } : {},

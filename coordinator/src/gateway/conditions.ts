@@ -1,6 +1,6 @@
 import type { RouteFindings } from "./findings.ts";
 
-/** As Kubernetes has them. */
+/** A condition with the meaning that Kubernetes gives it. */
 export interface Condition {
   readonly type: "Accepted" | "ResolvedRefs" | "CertificateReady" | "Conflicted" | "Programmed";
   readonly status: boolean;
@@ -20,7 +20,7 @@ export interface GatewayNodeView {
 }
 
 /** The number of reasons in one condition. Any more are counted. */
-const maxReasons = 5;
+const MAX_REASONS = 5;
 
 /** Returns the conditions of a route. Pure. */
 export function conditionsOf(findings: RouteFindings, nodes: readonly GatewayNodeView[]): Condition[] {
@@ -94,10 +94,10 @@ function together(problems: readonly { readonly reason: string; readonly message
   return { reason: problems[0]?.reason ?? "", message: listed(problems.map(({ message }) => message)) };
 }
 
-/** Each once: under several hostnames the same is wrong. */
+/** Lists each message once, because several hostnames may have the same problem. */
 function listed(messages: readonly string[]): string {
   const different = [...new Set(messages)];
-  const more = different.length - maxReasons;
-  const shown = different.slice(0, maxReasons).join("; ");
+  const more = different.length - MAX_REASONS;
+  const shown = different.slice(0, MAX_REASONS).join("; ");
   return more > 0 ? `${shown}; and ${more} more` : shown;
 }

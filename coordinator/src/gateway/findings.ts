@@ -1,6 +1,6 @@
 import type { RefProblem } from "./backends.ts";
 import { matchText, normalMatch } from "./match.ts";
-import { type Entry, maxHostBytes, type OwnRules, type Shadowed } from "./ordered-rules.ts";
+import { type Entry, MAX_HOST_BYTES, type OwnRules, type Shadowed } from "./ordered-rules.ts";
 import { type Route, routeKey, routeTitle, whyFirst } from "./route.ts";
 import type { CertificateProblem, HostTls, TlsDecision } from "./tls.ts";
 
@@ -106,7 +106,7 @@ export class Findings {
   }
 
   #tooMany(route: Route, hostname: string): void {
-    const message = `the rules of ${hostname} are more than ${maxHostBytes} bytes; the last ones in order are left out`;
+    const message = `the rules of ${hostname} are more than ${MAX_HOST_BYTES} bytes; the last ones in order are left out`;
     this.#of(route)?.conflicts.push({ reason: "TooManyRules", message });
   }
 

@@ -44,7 +44,7 @@ export class GatewayLog {
     return this.#log.versionOf("challenges") ?? this.#log.version;
   }
 
-  /** Gives whether there is anything new. */
+  /** Sets the entries. Returns whether any changed. */
   set(
     { hosts, certificates }: Pick<Compiled, "hosts" | "certificates">,
     challenges: readonly GatewayChallenge[],

@@ -7,7 +7,7 @@ export interface GatewayNode {
   readonly node: string;
   /** Whether the node is connected. */
   readonly heard: boolean;
-  /** It takes requests, too. */
+  /** Whether the node takes requests too. */
   readonly ready: boolean;
   /** The version that the node has applied. 0 if it is unknown. */
   readonly version: number;

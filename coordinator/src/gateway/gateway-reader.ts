@@ -3,7 +3,7 @@ import { type GatewayLog, noGateway } from "./gateway-log.ts";
 
 /** A node's report about its gateway, after validation. */
 export interface GatewayReport {
-  /** Its proxy takes requests. */
+  /** Whether the node's proxy takes requests. */
   readonly ready: boolean;
   readonly message: string;
   readonly proxyVersion: string;
@@ -17,15 +17,15 @@ export interface GatewayReaderOptions {
   readonly node: string;
   /** Returns the log of the gateway that the node serves now. */
   readonly logOf: (node: string) => GatewayLog | undefined;
-  /** There may be something due. */
+  /** Called when something may be due. */
   readonly wake: () => void;
   /** Called when the node's report has changed. */
   readonly said: () => void;
 }
 
-/** Longer ones are cut: they are kept in memory and shown. */
-const maxTextLength = 1_024;
-const maxProblems = 1_000;
+/** The limit of a text's length. Longer ones are cut, because they are kept in memory and shown. */
+const MAX_TEXT_LENGTH = 1_024;
+const MAX_PROBLEMS = 1_000;
 
 /** Tracks the gateway configuration that one session of a node has received, and the node's reports. */
 export class GatewayReader {
@@ -76,7 +76,7 @@ export class GatewayReader {
       proxyVersion: bounded(proxyVersion),
       version: believed ? Number(version) : 0,
       problems: new Map(
-        problems.slice(0, maxProblems).map((it) => [bounded(it.hostname), bounded(it.message)] as const),
+        problems.slice(0, MAX_PROBLEMS).map((it) => [bounded(it.hostname), bounded(it.message)] as const),
       ),
     };
     this.#options.said();
@@ -95,5 +95,5 @@ export class GatewayReader {
 }
 
 function bounded(text: string): string {
-  return text.slice(0, maxTextLength).toWellFormed();
+  return text.slice(0, MAX_TEXT_LENGTH).toWellFormed();
 }

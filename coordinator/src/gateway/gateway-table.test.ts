@@ -20,7 +20,7 @@ import type { CertificateSource, SourcedCertificate } from "./certificate-source
 import { troubleText } from "./conditions.ts";
 import { GatewayTable } from "./gateway-table.ts";
 
-const dayMs = 24 * 3_600_000;
+const DAY_MS = 24 * 3_600_000;
 
 test("a gateway gets a snapshot and then deltas; a node that is no gateway gets one message", () => {
   const { fed, session } = start({ routes: [{ name: "a", spec: { hostnames: ["a.org"] } }] });
@@ -150,11 +150,11 @@ test("reports a certificate's fault when it appears", async () => {
   const trouble = () => troubleText(status("route", "a").conditions);
   fed.write(...put("a", await aCertificate("b.org", clock.nowMs())));
   assert.match(trouble(), /^HostnameMismatch: the certificate in secret "a" is not for a\.org/);
-  fed.write(...put("a", await aCertificate("a.org", clock.nowMs() + dayMs)));
+  fed.write(...put("a", await aCertificate("a.org", clock.nowMs() + DAY_MS)));
   assert.match(trouble(), /^CertificateNotYetValid/);
-  clock.advance(2 * dayMs);
+  clock.advance(2 * DAY_MS);
   assert.equal(trouble(), "");
-  clock.advance(90 * dayMs);
+  clock.advance(90 * DAY_MS);
   assert.match(trouble(), /^CertificateExpired/);
   assert.equal(gateway.told.certificates.size, 1);
 });
@@ -211,7 +211,7 @@ test("events tell what is wrong with a route once, and that it is over", () => {
   assert.deepEqual(told(), ["Normal route/a ResolvedRefs"]);
   fed.remove("resources/shop/route/a");
   assert.deepEqual(told(), ["Normal route/b Accepted", "Normal route/b ConflictOver"]);
-  clock.advance(dayMs);
+  clock.advance(DAY_MS);
   assert.deepEqual(told(), []);
 });
 

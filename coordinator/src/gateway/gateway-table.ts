@@ -1,5 +1,6 @@
 import type { Logger } from "pino";
 import { ObjectFaults } from "../faults/object-faults.ts";
+import type { BuiltInServices } from "../model/built-in-service.ts";
 import type { EventRecorder } from "../model/event.ts";
 import type { Vault } from "../objects/vault.ts";
 import type { ClusterView } from "../state/cluster-view.ts";
@@ -29,7 +30,8 @@ export interface GatewayTableOptions {
   readonly defer: (run: () => void) => void;
   /** A message that has so much in it is sent, and another follows. */
   readonly partBytes?: number;
-  /** For errors in the handling of one route. Default: they show only as events. */
+  readonly builtIn?: BuiltInServices | undefined;
+  /** Receives errors in the handling of single routes. Default: they show only as events. */
   readonly log?: Logger;
 }
 
@@ -42,9 +44,12 @@ export interface RouteStatus {
 }
 
 /** A timer is set for no longer: the wall clock may be set meanwhile. */
-const longestWaitMs = 3_600_000;
+const LONGEST_WAIT_MS = 3_600_000;
 
-/** All routes as gateways see them: worked out once for all nodes of a gateway, whenever something that they depend on changes. */
+/**
+ * Holds all routes as gateways see them. Computes them once for all nodes of a gateway, whenever something that they depend on
+ * changes.
+ */
 export class GatewayTable {
   readonly #options: GatewayTableOptions;
   readonly #routes: RouteIndex;
@@ -70,7 +75,7 @@ export class GatewayTable {
   constructor(options: GatewayTableOptions) {
     this.#options = options;
     this.#faults = new ObjectFaults({ loop: "gateway", log: options.log, events: options.events });
-    this.#routes = new RouteIndex(options.state, this.#faults);
+    this.#routes = new RouteIndex(options.state, this.#faults, options.builtIn);
     this.#certificates = new RouteCertificates(options);
     this.#settle();
     this.#started = true;
@@ -247,7 +252,7 @@ export class GatewayTable {
     this.#cancelTimer = () => {};
     if (atMs === undefined) return;
     const { clock } = this.#options;
-    const delayMs = Math.min(Math.max(atMs - clock.nowMs(), 1), longestWaitMs);
+    const delayMs = Math.min(Math.max(atMs - clock.nowMs(), 1), LONGEST_WAIT_MS);
     this.#cancelTimer = clock.schedule(delayMs, () => this.#wake());
   }
 

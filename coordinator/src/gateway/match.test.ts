@@ -8,7 +8,7 @@ type Given = Parameters<typeof RouteMatch.fromPartial>[0];
 const match = (given: Given): RouteMatch => normalMatch(RouteMatch.fromPartial(given));
 const header = (name: string) => ({ name, value: "1" });
 
-/** Each comes before all that follow. */
+/** Matches in order of precedence. */
 const inOrder: readonly Given[] = [
   { path: { type: "Exact", value: "/shop/cart" }, method: "GET" },
   { path: { type: "Exact", value: "/shop/cart" } },

@@ -54,11 +54,11 @@ export function matchText(match: RouteMatch): string {
   return parts.length === 0 ? "everything" : parts.join(", ");
 }
 
-const pathRanks: Readonly<Record<string, number>> = { Exact: 3, RegularExpression: 2, PathPrefix: 1 };
+const PATH_RANKS: Readonly<Record<string, number>> = { Exact: 3, RegularExpression: 2, PathPrefix: 1 };
 
 /** The higher the better, the first number first. */
 export function ranksOf({ path, headers, queryParams, method }: RouteMatch): readonly number[] {
-  const kind = path === undefined ? 1 : (pathRanks[path.type] ?? 0);
+  const kind = path === undefined ? 1 : (PATH_RANKS[path.type] ?? 0);
   const length = path?.value.length ?? 1;
   return [kind, length, method === "" ? 0 : 1, headers.length, queryParams.length];
 }

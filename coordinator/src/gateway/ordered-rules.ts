@@ -25,9 +25,9 @@ export interface Shadowed {
 
 /** The rules that routes set for one hostname by naming it. */
 export interface OwnRules {
-  /** In order of precedence; no two match the same. */
+  /** The entries in order of precedence. No two have the same match. */
   readonly entries: readonly Entry[];
-  /** Never reached, as an earlier one matches the same. */
+  /** Rules that are never reached, because an earlier one has the same match. */
   readonly shadowed: readonly Shadowed[];
 }
 
@@ -72,7 +72,7 @@ export function orderEntries(given: readonly Entry[]): OwnRules {
 }
 
 /** A host is one message, and of several one has to fit into what an agent takes at once. */
-export const maxHostBytes = 2 * 1024 * 1024;
+export const MAX_HOST_BYTES = 2 * 1024 * 1024;
 
 /**
  * Returns the rules of a hostname, followed by those of the names that cover it, the nearest first. Leaves out rules that can't
@@ -85,7 +85,7 @@ export function chainEntries(own: readonly (readonly Entry[])[]): readonly Entry
     for (const entry of entries) {
       if (chained.has(entry.key)) continue;
       bytes += entry.bytes;
-      if (bytes > maxHostBytes) return [...chained.values()];
+      if (bytes > MAX_HOST_BYTES) return [...chained.values()];
       chained.set(entry.key, entry);
       if (entry.everything) return [...chained.values()];
     }

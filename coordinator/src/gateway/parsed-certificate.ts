@@ -11,23 +11,25 @@ export interface ParsedCertificate {
 }
 
 /** Keys of secrets, as Kubernetes has them for the type kubernetes.io/tls. */
-export const chainKey = "tls.crt";
-export const privateKeyKey = "tls.key";
+export const CHAIN_KEY = "tls.crt";
+export const PRIVATE_KEY_KEY = "tls.key";
 
 /** A leaf and its issuers. Real chains are shorter. */
-const maxCertificates = 10;
+const MAX_CERTIFICATES = 10;
 
 /** Parses and checks a certificate. Pure. Throws an Error whose message names the fault and reveals nothing about the key. */
 export function parseCertificate(content: Readonly<Record<string, Uint8Array>>): ParsedCertificate {
-  const chain = textOf(content, chainKey);
-  const keyPem = textOf(content, privateKeyKey);
+  const chain = textOf(content, CHAIN_KEY);
+  const keyPem = textOf(content, PRIVATE_KEY_KEY);
   const blocks = splitCertificates(chain);
-  if (blocks.length === 0) throw new Error(`${chainKey} holds no certificate in PEM`);
-  if (blocks.length > maxCertificates)
-    throw new Error(`${chainKey} holds ${blocks.length} certificates; at most ${maxCertificates} are taken`);
+  if (blocks.length === 0) throw new Error(`${CHAIN_KEY} holds no certificate in PEM`);
+  if (blocks.length > MAX_CERTIFICATES)
+    throw new Error(
+      `${CHAIN_KEY} holds ${blocks.length} certificates; at most ${MAX_CERTIFICATES} are taken`,
+    );
   const [leaf] = blocks.map((pem, index) => readCertificate(pem, index));
   if (leaf === undefined || !matchesKey(leaf, keyPem))
-    throw new Error(`${privateKeyKey} is not the key of the first certificate in ${chainKey}`);
+    throw new Error(`${PRIVATE_KEY_KEY} is not the key of the first certificate in ${CHAIN_KEY}`);
   return {
     chainPem: blocks.map((pem) => `${pem.trim()}\n`).join(""),
     keyPem,
@@ -40,7 +42,7 @@ export function parseCertificate(content: Readonly<Record<string, Uint8Array>>):
 function textOf(content: Readonly<Record<string, Uint8Array>>, key: string): string {
   const value = content[key];
   if (value === undefined || value.byteLength === 0)
-    throw new Error(`it has no ${key}; a certificate needs ${chainKey} and ${privateKeyKey}`);
+    throw new Error(`it has no ${key}; a certificate needs ${CHAIN_KEY} and ${PRIVATE_KEY_KEY}`);
   return Buffer.from(value).toString("utf8");
 }
 
@@ -48,7 +50,7 @@ function readCertificate(pem: string, index: number): X509Certificate {
   try {
     return new X509Certificate(pem);
   } catch (cause) {
-    throw new Error(`certificate ${index + 1} of ${chainKey} can't be read`, { cause });
+    throw new Error(`certificate ${index + 1} of ${CHAIN_KEY} can't be read`, { cause });
   }
 }
 
@@ -58,7 +60,7 @@ function matchesKey(leaf: X509Certificate, keyPem: string): boolean {
     key = createPrivateKey(keyPem);
   } catch {
     // The cause is left out: it may quote what it could not read.
-    throw new Error(`${privateKeyKey} is no private key in PEM, or is encrypted`);
+    throw new Error(`${PRIVATE_KEY_KEY} is no private key in PEM, or is encrypted`);
   }
   return leaf.checkPrivateKey(key);
 }

@@ -3,7 +3,12 @@ import type { ObjectName } from "../model/object-name.ts";
 import type { Vault } from "../objects/vault.ts";
 import type { ClusterView } from "../state/cluster-view.ts";
 import type { CertificateSource } from "./certificate-source.ts";
-import { chainKey, type ParsedCertificate, parseCertificate, privateKeyKey } from "./parsed-certificate.ts";
+import {
+  CHAIN_KEY,
+  type ParsedCertificate,
+  PRIVATE_KEY_KEY,
+  parseCertificate,
+} from "./parsed-certificate.ts";
 import type { Route } from "./route.ts";
 import { askedFor, type CertificateProblem, type CertificateState } from "./tls.ts";
 
@@ -42,7 +47,7 @@ export class RouteCertificates {
     return this.#nextMs;
   }
 
-  /** Forgets what was parsed of secrets that no route names. */
+  /** Forgets the parsed content of secrets that no route names. */
   keep(secrets: ReadonlySet<string>): void {
     for (const key of this.#parsed.keys()) if (!secrets.has(key)) this.#parsed.delete(key);
   }
@@ -84,7 +89,7 @@ export class RouteCertificates {
     const version = objects.get(name)?.record.versions[0];
     const key = objectKey(name);
     if (version === undefined) {
-      const message = `there is no secret "${name.name}" in namespace "${name.namespace}": forage secret set ${name.name} --from-file ${chainKey}=FILE --from-file ${privateKeyKey}=FILE -n ${name.namespace}`;
+      const message = `there is no secret "${name.name}" in namespace "${name.namespace}": forage secret set ${name.name} --from-file ${CHAIN_KEY}=FILE --from-file ${PRIVATE_KEY_KEY}=FILE -n ${name.namespace}`;
       return { reason: "CertificateNotFound", message };
     }
     const known = this.#parsed.get(key);

@@ -9,7 +9,7 @@ test("an event about something that is over says what it was and that it is reso
     reason: "SecretMissing",
     message: 'secret "tls" does not exist',
   });
-  const [event] = routeEvents(route, [wrong], [aCondition({ status: true })]);
+  const [event] = routeEvents(ROUTE, [wrong], [aCondition({ status: true })]);
   assert.equal(event?.type, "Normal");
   assert.equal(event?.reason, "CertificateReady");
   assert.equal(event?.message, 'resolved: secret "tls" does not exist');
@@ -17,11 +17,11 @@ test("an event about something that is over says what it was and that it is reso
 
 test("an event about something that has gone wrong says what", () => {
   const wrong = aCondition({ status: false, reason: "SecretMissing", message: "no secret" });
-  const [event] = routeEvents(route, [], [wrong]);
+  const [event] = routeEvents(ROUTE, [], [wrong]);
   assert.deepEqual([event?.type, event?.reason, event?.message], ["Warning", "SecretMissing", "no secret"]);
 });
 
-const route = { kind: "route", namespace: "shop", name: "site" } as const;
+const ROUTE = { kind: "route", namespace: "shop", name: "site" } as const;
 
 function aCondition(parts: Partial<Condition>): Condition {
   return { type: "CertificateReady", status: true, reason: "", message: "", ...parts };

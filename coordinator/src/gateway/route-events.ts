@@ -3,7 +3,7 @@ import type { Condition } from "./conditions.ts";
 import type { Route } from "./route.ts";
 
 /** The event reasons for conditions that have recovered. */
-const recovered: Readonly<Record<Condition["type"], string>> = {
+const RECOVERED: Readonly<Record<Condition["type"], string>> = {
   Accepted: "Accepted",
   ResolvedRefs: "ResolvedRefs",
   CertificateReady: "CertificateReady",
@@ -34,7 +34,7 @@ export function routeEvents(
   return [
     ...begun.map(({ reason, message }) => told("Warning", reason, message)),
     ...over.map(({ type, reason, message }) =>
-      told("Normal", recovered[type], `resolved: ${message === "" ? reason : message}`),
+      told("Normal", RECOVERED[type], `resolved: ${message === "" ? reason : message}`),
     ),
   ];
 }

@@ -1,6 +1,7 @@
 import type { ServicePort } from "@forage/proto/forest/v1/forage";
 import { findService } from "../endpoints/endpoints.ts";
 import type { ObjectFaults } from "../faults/object-faults.ts";
+import type { BuiltInServices } from "../model/built-in-service.ts";
 import { objectKey } from "../model/keys.ts";
 import type { ClusterView } from "../state/cluster-view.ts";
 import type { Change, ResourceEntry } from "../state/entries.ts";
@@ -10,16 +11,18 @@ import { type Route, routeKey, routeOf } from "./route.ts";
 export class RouteIndex {
   readonly #state: ClusterView;
   readonly #faults: ObjectFaults;
+  readonly #builtIn: BuiltInServices | undefined;
   readonly #routes = new Map<string, Route>();
   #secrets: ReadonlySet<string> | undefined;
 
-  constructor(state: ClusterView, faults: ObjectFaults) {
+  constructor(state: ClusterView, faults: ObjectFaults, builtIn?: BuiltInServices) {
+    this.#builtIn = builtIn;
     this.#state = state;
     this.#faults = faults;
     for (const entry of state.resources()) this.#note(entry);
   }
 
-  /** Gives whether gateways have to look again. */
+  /** Applies a change of the view. Returns whether gateways must be evaluated again. */
   follow(change: Change): boolean {
     if (change.kind === "object") {
       const name = (change.after ?? change.before)?.name;
@@ -46,7 +49,8 @@ export class RouteIndex {
   }
 
   portsOf(namespace: string, service: string): readonly ServicePort[] | undefined {
-    return findService(this.#state, namespace, service)?.spec.ports;
+    const found = findService(this.#state, namespace, service)?.spec.ports;
+    return found ?? this.#builtIn?.portsOf(namespace, service);
   }
 
   /** Keys of the objects that routes take certificates from. */

@@ -43,7 +43,7 @@ export class RoutePartsCache {
   }
 }
 
-/** All services that a route names are of its namespace. */
+/** Reports whether all services that the route names are in its namespace and unchanged. */
 function isSame({ namespace }: Route, { ports }: Known, portsOf: PortsOf): boolean {
   for (const [service, found] of ports) if (portsOf(namespace, service) !== found) return false;
   return true;

@@ -10,9 +10,9 @@ export interface Route {
   readonly name: string;
   /** The gateway's name. */
   readonly gateway: string;
-  /** Never empty: "*" stands for all that no other route names. */
+  /** The hostnames, at least one. "*" stands for all that no other route names. */
   readonly hostnames: readonly string[];
-  /** Never empty. */
+  /** The rules, at least one. */
   readonly rules: readonly RouteRule[];
   readonly tls: RouteTls | undefined;
   /** The service for rules that name no backend; may be empty. */
@@ -27,9 +27,9 @@ export type RouteTls =
   | { readonly mode: "Terminate"; readonly secret: string };
 
 /** The gateway of routes that name none, and of nodes whose label names none. */
-export const defaultGateway = "default";
-/** All hostnames that no route names. */
-export const anyHostname = "*";
+export const DEFAULT_GATEWAY = "default";
+/** The name that stands for every hostname that no route names. */
+export const ANY_HOSTNAME = "*";
 
 const everything: RouteRule = { matches: [], backends: [], filters: [], timeout: undefined };
 
@@ -41,7 +41,7 @@ export function routeOf(record: ResourceRecord): Route | undefined {
   const createdMs = toEpochMs(record.createdAt) ?? 0;
   if (spec.$case === "route") {
     const { gatewayRef, targetService, priority } = spec.value;
-    const gateway = gatewayRef === "" ? defaultGateway : gatewayRef;
+    const gateway = gatewayRef === "" ? DEFAULT_GATEWAY : gatewayRef;
     const own = {
       kind: "route",
       namespace,
@@ -55,7 +55,7 @@ export function routeOf(record: ResourceRecord): Route | undefined {
   }
   if (spec.$case !== "service" || spec.value.inlineRoute === undefined) return undefined;
   const own = { kind: "service", namespace, name, target: name, priority: 0, createdMs } as const;
-  return { ...own, gateway: defaultGateway, ...contentOf(spec.value.inlineRoute) };
+  return { ...own, gateway: DEFAULT_GATEWAY, ...contentOf(spec.value.inlineRoute) };
 }
 
 /** Returns the unique key of a route, such as `route/shop/web`. */
@@ -63,7 +63,7 @@ export function routeKey({ kind, namespace, name }: Pick<Route, "kind" | "namesp
   return `${kind}/${namespace}/${name}`;
 }
 
-/** As people call it. */
+/** Returns the route's title for messages. */
 export function routeTitle({ kind, namespace, name }: Route): string {
   return kind === "route" ? `route ${namespace}/${name}` : `the inline route of service ${namespace}/${name}`;
 }
@@ -88,7 +88,7 @@ function contentOf(given: {
 }): Pick<Route, "hostnames" | "rules" | "tls"> {
   const { hostnames, rules, tls } = given;
   return {
-    hostnames: hostnames.length === 0 ? [anyHostname] : hostnames,
+    hostnames: hostnames.length === 0 ? [ANY_HOSTNAME] : hostnames,
     rules: rules.length === 0 ? [everything] : rules,
     tls:
       tls === undefined

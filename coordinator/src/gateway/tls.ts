@@ -27,7 +27,7 @@ export type ReadyCertificate = Extract<CertificateState, { kind: "ready" }>;
 export type HostTls =
   | { readonly mode: "none" }
   | { readonly mode: "Passthrough"; readonly route: Route; readonly backends: readonly GatewayBackend[] }
-  /** Without a certificate until there is one. */
+  /** Terminates TLS. There is no certificate until one is issued. */
   | { readonly mode: "Terminate"; readonly certificate: ReadyCertificate | undefined };
 
 export interface TlsDecision {
@@ -40,7 +40,7 @@ export interface TlsDecision {
 
 export interface TlsInput {
   readonly hostname: string;
-  /** All that name it. */
+  /** All routes that name it. */
   readonly routes: readonly Route[];
   readonly certificateOf: (route: Route, hostname: string) => CertificateState;
   readonly passthroughOf: (route: Route) => readonly GatewayBackend[];

@@ -5,10 +5,10 @@ import type { Socket } from "node:net";
 import { test } from "node:test";
 import { ConnectionPlaces } from "./connection-places.ts";
 
-const limits = { maxConnections: 10, maxIdle: 2, maxIdlePerAddress: 2 };
+const LIMITS = { maxConnections: 10, maxIdle: 2, maxIdlePerAddress: 2 };
 
 test("a connection is idle before, between and after its requests", () => {
-  const places = new ConnectionPlaces(limits);
+  const places = new ConnectionPlaces(LIMITS);
   const socket = new FakeSocket(1);
   places.add(asSocket(socket));
   assert.equal(places.idle, 1);
@@ -23,7 +23,7 @@ test("a connection is idle before, between and after its requests", () => {
 });
 
 test("a connection that waits for its next request makes room for newer ones", () => {
-  const places = new ConnectionPlaces(limits);
+  const places = new ConnectionPlaces(LIMITS);
   const sockets = [1, 2, 3].map((port) => new FakeSocket(port));
   const [first, second, third] = sockets as [FakeSocket, FakeSocket, FakeSocket];
   places.add(asSocket(first));
@@ -37,7 +37,7 @@ test("a connection that waits for its next request makes room for newer ones", (
 });
 
 test("a port that is used again belongs to the newer connection", () => {
-  const places = new ConnectionPlaces(limits);
+  const places = new ConnectionPlaces(LIMITS);
   const [older, newer] = [new FakeSocket(1), new FakeSocket(1)];
   places.add(asSocket(older));
   places.add(asSocket(newer));

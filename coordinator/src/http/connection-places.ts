@@ -41,7 +41,7 @@ export class ConnectionPlaces {
     return this.#sockets.size;
   }
 
-  /** For each accepted connection, before TLS if there is any. */
+  /** Must be called for each accepted connection, before TLS if there is any. */
   add(socket: Socket): void {
     const key = keyOf(socket);
     const address = addressGroup(socket.remoteAddress ?? "");
@@ -53,7 +53,7 @@ export class ConnectionPlaces {
     this.#enter(socket);
   }
 
-  /** For each request whose header is complete. */
+  /** Must be called for each request whose header is complete. */
   use({ socket: { remoteAddress = "", remotePort } }: IncomingMessage, response: ServerResponse): void {
     const socket = this.#sockets.get(`${remoteAddress}:${remotePort}`);
     if (socket === undefined) return;

@@ -3,12 +3,12 @@ import type { Hono } from "hono";
 import type { IdentityIssuer } from "../objects/identity-issuer.ts";
 
 /** Verifiers keep the keys that long; a new key has to be published for longer before it signs. */
-const cacheSeconds = 300;
-const headers = { "cache-control": `public, max-age=${cacheSeconds}` };
+const CACHE_SECONDS = 300;
+const HEADERS = { "cache-control": `public, max-age=${CACHE_SECONDS}` };
 
 /** Serves what verifiers of pods' identity tokens need. These are public keys only, so callers need no credentials. */
 export function addIdentityRoutes(app: Hono<{ Bindings: HttpBindings }>, issuer: IdentityIssuer): void {
-  app.get("/.well-known/jwks.json", (c) => c.json({ keys: issuer.publicKeys() }, 200, headers));
+  app.get("/.well-known/jwks.json", (c) => c.json({ keys: issuer.publicKeys() }, 200, HEADERS));
   app.get("/.well-known/openid-configuration", (c) => {
     const base = issuer.issuer.startsWith("https://")
       ? issuer.issuer.replace(/\/$/, "")
@@ -22,7 +22,7 @@ export function addIdentityRoutes(app: Hono<{ Bindings: HttpBindings }>, issuer:
         id_token_signing_alg_values_supported: ["ES256"],
       },
       200,
-      headers,
+      HEADERS,
     );
   });
 }

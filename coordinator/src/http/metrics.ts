@@ -2,8 +2,8 @@ import { PodPhase } from "@forage/proto/forage/agent/v1/agent";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { CertificateController } from "../certificates/controller.ts";
 import { certificateMetrics } from "../certificates/metrics.ts";
-import type { LivenessStats } from "../core.ts";
 import type { EventStats } from "../events/recorder.ts";
+import type { LivenessStats } from "../link/liveness-stats.ts";
 import type { ClusterView } from "../state/cluster-view.ts";
 import type { Store } from "../store/index.ts";
 
@@ -14,6 +14,8 @@ export interface Metrics {
   /** Registers the metrics of optional parts. */
   add(register: (registers: Registry[]) => void): void;
   observeCall(method: string, code: number, seconds: number): void;
+  /** Counts a connection, or some streams, that this side ended because of the peer. `port` is the port's name in the configuration. */
+  observeCut(port: "grpc" | "destination", reason: string, count?: number): void;
 }
 
 export interface MetricsSources {
@@ -30,26 +32,13 @@ export interface MetricsSources {
 }
 
 /** Milliseconds between samples of the event loop. The default of 10 wakes an idle process a hundred times a second. */
-const eventLoopMonitoringPrecision = 200;
+const EVENT_LOOP_SAMPLE_MS = 200;
 
 export function createMetrics(sources: MetricsSources): Metrics {
   const { state, store, events, connections, certificates, liveness, refusal } = sources;
   const registry = new Registry();
-  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision });
+  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: EVENT_LOOP_SAMPLE_MS });
   const registers = [registry];
-  const calls = new Counter({
-    name: "forage_grpc_calls_total",
-    help: "gRPC calls that ended, by method and status code.",
-    labelNames: ["method", "code"],
-    registers,
-  });
-  const seconds = new Histogram({
-    name: "forage_grpc_call_seconds",
-    help: "How long gRPC calls took; streams count from their first to their last message.",
-    labelNames: ["method"],
-    buckets: [0.001, 0.005, 0.02, 0.1, 0.5, 2, 10, 60, 600],
-    registers,
-  });
   const gauge = (name: string, help: string, read: () => number): void => {
     new Gauge({
       name,
@@ -107,11 +96,39 @@ export function createMetrics(sources: MetricsSources): Metrics {
     render: () => registry.metrics(),
     contentType: registry.contentType,
     add: (register) => register(registers),
-    observeCall: (method, code, duration) => {
-      calls.inc({ method, code: String(code) });
-      seconds.observe({ method }, duration);
-    },
+    observeCall: countCalls(registers),
+    observeCut: countCuts(registers),
   };
+}
+
+function countCalls(registers: Registry[]): Metrics["observeCall"] {
+  const calls = new Counter({
+    name: "forage_grpc_calls_total",
+    help: "gRPC calls that ended, by method and status code.",
+    labelNames: ["method", "code"],
+    registers,
+  });
+  const seconds = new Histogram({
+    name: "forage_grpc_call_seconds",
+    help: "How long gRPC calls took; streams count from their first to their last message.",
+    labelNames: ["method"],
+    buckets: [0.001, 0.005, 0.02, 0.1, 0.5, 2, 10, 60, 600],
+    registers,
+  });
+  return (method, code, duration) => {
+    calls.inc({ method, code: String(code) });
+    seconds.observe({ method }, duration);
+  };
+}
+
+function countCuts(registers: Registry[]): Metrics["observeCut"] {
+  const cuts = new Counter({
+    name: "forage_http2_cuts_total",
+    help: "Connections, and with the reason STALLED streams, that were ended because of what their clients did, by port and reason.",
+    labelNames: ["port", "reason"],
+    registers,
+  });
+  return (port, reason, count = 1) => cuts.inc({ port, reason }, count);
 }
 
 function eventMetrics(events: MetricsSources["events"], registers: Registry[]): void {

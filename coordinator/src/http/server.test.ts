@@ -8,6 +8,7 @@ const metrics = {
   render: async () => "m 1\n",
   contentType: "text/plain; version=0.0.4",
   observeCall: () => {},
+  observeCut: () => {},
   add: () => {},
 };
 

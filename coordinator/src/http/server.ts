@@ -32,7 +32,7 @@ export interface HttpTls {
 
 export interface HttpServer {
   readonly address: HostPort;
-  /** From now on new connections get this certificate. */
+  /** Replaces the certificate for new connections. */
   reload(tls: HttpTls): void;
   close(): Promise<void>;
 }
@@ -70,12 +70,12 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   };
 }
 
-const timeouts = { requestTimeout: 10_000, headersTimeout: 5_000 };
+const TIMEOUTS = { requestTimeout: 10_000, headersTimeout: 5_000 };
 
 function makeServer(tls: HttpTls | undefined, listener: RequestListener): Server | TlsServer {
-  if (tls === undefined) return createServer(timeouts, listener);
+  if (tls === undefined) return createServer(TIMEOUTS, listener);
   return createTlsServer(
-    { ...timeouts, cert: tls.chainPem, key: tls.keyPem, minVersion: "TLSv1.2" },
+    { ...TIMEOUTS, cert: tls.chainPem, key: tls.keyPem, minVersion: "TLSv1.2" },
     listener,
   );
 }

@@ -6,13 +6,13 @@ export interface IpRange {
   readonly family: IpFamily;
   /** The number of addresses to assign. At most a fixed number of a larger range is used. */
   readonly size: number;
-  /** From 0 up to `size`; as the kernel writes it. */
+  /** Returns the address at an index from 0 up to `size`, in the kernel's notation. */
   at(index: number): string;
   has(address: string): boolean;
 }
 
-/** More than could ever be taken, and exact as a number. */
-const maxSize = 2n ** 48n;
+/** The limit of a range's size: more than could ever be assigned, and exact as a number. */
+const MAX_SIZE = 2n ** 48n;
 
 /** A CIDR, without its first and last address, or `FIRST-LAST`, with both. Undefined: it is neither. */
 export function parseIpRange(text: string): IpRange | undefined {
@@ -23,7 +23,7 @@ export function parseIpRange(text: string): IpRange | undefined {
   return {
     text,
     family,
-    size: Number(size < maxSize ? size : maxSize),
+    size: Number(size < MAX_SIZE ? size : MAX_SIZE),
     at: (index) => formatIp({ family, value: first + BigInt(index) }),
     has: (address) => {
       const ip = parseIp(address);

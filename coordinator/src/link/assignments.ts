@@ -31,9 +31,9 @@ export interface AssignmentOptions {
 }
 
 /** An agent's journal accepts 4 MiB for one pod. The rest is for the pod's template. */
-const maxObjectBytes = 3 * 1024 * 1024;
+const MAX_OBJECT_BYTES = 3 * 1024 * 1024;
 
-/** Pods with all that they refer to, as their nodes get them. */
+/** Builds pods with everything that they refer to, in the form in which nodes receive them. */
 export class Assignments {
   readonly #options: AssignmentOptions;
 
@@ -59,13 +59,13 @@ export class Assignments {
 
   /** Returns the registry credentials for a template with these references. `about` appears in the log. */
   logins(refs: readonly PodRef[], about: string): RegistryCredential[] {
-    return this.#credentials(refs, { bytes: maxObjectBytes, about });
+    return this.#credentials(refs, { bytes: MAX_OBJECT_BYTES, about });
   }
 
   of(pod: PodEntry): PodAssignment {
     const { record } = pod;
     const stopping = record.stoppingSince !== undefined;
-    const budget = { bytes: maxObjectBytes, about: record.name };
+    const budget = { bytes: MAX_OBJECT_BYTES, about: record.name };
     return {
       uid: record.uid,
       namespace: record.namespace,
@@ -158,7 +158,7 @@ export class Assignments {
       budget.bytes -= Object.values(data).reduce((sum, value) => sum + value.byteLength, 0);
       if (budget.bytes >= 0) return data;
       log.error(
-        { event: "pod-objects-too-large", ...about, maxBytes: maxObjectBytes },
+        { event: "pod-objects-too-large", ...about, maxBytes: MAX_OBJECT_BYTES },
         "a secret or config map is left out: those of one pod are too large together",
       );
     } catch (err) {

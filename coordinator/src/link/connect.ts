@@ -48,7 +48,7 @@ interface SessionOptions extends ConnectOptions {
 }
 
 /** A disk answers within milliseconds. */
-const firstReportMs = 1_000;
+const FIRST_REPORT_MS = 1_000;
 
 /**
  * Serves an agent's stream. Reports are stored as they arrive. Assignments are sent as state, never as a queue. Messages that are
@@ -59,10 +59,11 @@ export async function* connect(
   context: CallContext,
   options: ConnectOptions,
 ): AsyncGenerator<ConnectResponse | Buffer> {
-  const node = nodeOf(context);
+  const { node, problem } = nodeOf(context);
   const incoming = requests[Symbol.asyncIterator]();
   const hello = await firstHello(incoming);
   options.history.check(node, { lineage: hello.lineage ?? "", revision: hello.assignmentRevision });
+  if (problem !== undefined) throw new CoordinatorError("UNAUTHENTICATED", problem);
   await firstReport(node, hello, options);
   const session = options.sessions.open(node, hello);
   options.gate.look();
@@ -89,9 +90,12 @@ export async function* connect(
   }
 }
 
-function nodeOf(context: CallContext): string {
-  if (context.caller.kind !== "node") throw new CoordinatorError("PERMISSION_DENIED", "only nodes connect");
-  return context.caller.nodeId;
+/** Returns the node that calls, and why it is refused, if its certificate no longer counts. */
+function nodeOf({ caller }: CallContext): { readonly node: string; readonly problem?: string } {
+  if (caller.kind === "node") return { node: caller.nodeId };
+  if (caller.kind !== "anonymous" || caller.refusedNode === undefined)
+    throw new CoordinatorError("PERMISSION_DENIED", "only nodes connect");
+  return { node: caller.refusedNode, problem: caller.problem ?? "the client certificate is not accepted" };
 }
 
 async function firstHello(incoming: AsyncIterator<ConnectRequest>): Promise<Hello> {
@@ -110,7 +114,7 @@ async function firstReport(node: string, hello: Hello, options: ConnectOptions):
     throw new CoordinatorError("PERMISSION_DENIED", `node ${node} was removed: join again with a new token`);
   let cancel = (): void => {};
   const late = new Promise<void>((resolve) => {
-    cancel = clock.schedule(firstReportMs, resolve);
+    cancel = clock.schedule(FIRST_REPORT_MS, resolve);
   });
   const writing = recordNodeReport(node, hello, options).catch((error: unknown) => {
     if (options.history.refusal !== undefined) return;

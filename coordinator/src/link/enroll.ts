@@ -12,7 +12,7 @@ import type {
   RenewRequest,
   RenewResponse,
 } from "@forage/proto/forage/agent/v1/agent";
-import { NodeRecord } from "@forage/proto/forage/store/v1/store";
+import { NodeRecord, type NodeTaint } from "@forage/proto/forage/store/v1/store";
 import type { Timestamp } from "@forage/proto/google/protobuf/timestamp";
 import type { Logger } from "pino";
 import { CoordinatorError } from "../errors.ts";
@@ -42,10 +42,10 @@ export interface EnrollOptions {
 }
 
 /** Certificates of a node that are accepted side by side: the newest, and the one that its renewal was called with. */
-const maxSerials = 2;
+const MAX_SERIALS = 2;
 
 /** Hosts of one rack that boot together use one token at the same moment; each try lets one of them through. */
-const maxTries = 20;
+const MAX_TRIES = 20;
 
 /** A join token and a key become a node. The token's use and the node's record are written in one transaction. */
 export async function join(
@@ -62,7 +62,7 @@ export async function join(
   if (early === undefined) throw refused(options, context, id, "WRONG_SECRET");
   if (!early.ok && early.reason !== "USED") throw refused(options, context, id, early.reason);
   const issued = await certify(options, id, request.csr);
-  for (let tries = 0; tries < maxTries; tries++) {
+  for (let tries = 0; tries < MAX_TRIES; tries++) {
     const plan = await planJoin(request, id, issued, context, options);
     const result = await options.store.txn(plan.compares, plan.ops);
     await state.reached(result.revision);
@@ -129,7 +129,7 @@ async function findToken(
   return { stored, token: decodeJsonRecord<JoinTokenRecord>(stored.key, stored.value) };
 }
 
-/** A new certificate for a new key of a node that has proven itself by its present one. */
+/** Returns a new certificate for a new key of a node that has proven itself by its present certificate. */
 export async function renew(
   request: RenewRequest,
   context: CallContext,
@@ -145,7 +145,7 @@ export async function renew(
   const kept = serial === undefined ? node.record.serials : [serial];
   const record: NodeRecord = {
     ...node.record,
-    serials: [issued.serial, ...kept].slice(0, maxSerials),
+    serials: [issued.serial, ...kept].slice(0, MAX_SERIALS),
     publicKeySha256: issued.pin,
     certificateEnds: toTimestamp(issued.notAfterMs),
     certificateBegins: newestBegin(node, issued),
@@ -208,13 +208,25 @@ function nodeRecord(
     revoked: false,
     unschedulable: existing?.record.unschedulable ?? false,
     labels: { ...existing?.record.labels, ...token.labels },
-    taints: existing?.record.taints ?? [],
+    taints: taintsOf(existing, token, clock),
     unreachableSince: undefined,
     notReadySince: undefined,
     drain: existing?.record.drain,
     certificateEnds: toTimestamp(issued.notAfterMs),
     certificateBegins: newestBegin(existing, issued),
   };
+}
+
+/** A taint of the token replaces one that the node had under the same key and effect. */
+function taintsOf(
+  existing: NodeEntry | undefined,
+  { taints: added = [] }: JoinTokenRecord,
+  clock: Clock,
+): NodeTaint[] {
+  const stays = (existing?.record.taints ?? []).filter(
+    (taint) => !added.some(({ key, effect }) => key === taint.key && effect === taint.effect),
+  );
+  return [...stays, ...added.map((taint) => ({ ...taint, addedAt: toTimestamp(clock.nowMs()) }))];
 }
 
 /** The latest beginning counts, because the clock may have been set back since the last certificate. */
@@ -255,10 +267,10 @@ function refused(
   reason: JoinRefusal,
 ): CoordinatorError {
   options.refusals.note(context.peer, { node, reason });
-  return new CoordinatorError("PERMISSION_DENIED", refusals[reason]);
+  return new CoordinatorError("PERMISSION_DENIED", REFUSALS[reason]);
 }
 
-const refusals: Readonly<Record<JoinRefusal, string>> = {
+const REFUSALS: Readonly<Record<JoinRefusal, string>> = {
   WRONG_SECRET: "the join token is unknown or wrong: make a new one with `forage token create`",
   EXPIRED: "the join token has expired: make a new one with `forage token create`",
   WRONG_NAME: "the join token is for a node of another name",

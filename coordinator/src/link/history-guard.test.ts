@@ -32,6 +32,33 @@ test("an old copy that is put back is noticed, also when new writes have made up
   assert.ok(fourth.guard.refusal, "it is on record");
 });
 
+test("an old copy is noticed if the store was written before its first start", async (t) => {
+  const { dir, begin, write } = await aDirectory(t);
+  await write();
+  const first = await begin();
+  await first.end();
+  await cp(join(dir, "store"), join(dir, "copy"), { recursive: true });
+  const second = await begin();
+  const seen = second.seen();
+  await second.end();
+  await rm(join(dir, "store"), { recursive: true });
+  await cp(join(dir, "copy"), join(dir, "store"), { recursive: true });
+  const third = await begin();
+  await third.write(100);
+  third.guard.check("n1", seen);
+  assert.ok(third.guard.refusal);
+});
+
+test("a start that was left out of a long history is judged by the revision alone", async (t) => {
+  const { begin } = await aDirectory(t);
+  const first = await begin();
+  const seen = first.seen();
+  for (let start = 0; start < 500; start++) await first.startAgain();
+  const last = await first.startAgain();
+  last.check("n1", seen);
+  assert.equal(last.refusal, undefined);
+});
+
 test("a copy of the start that still ran when it was made is noticed by how far the start went", async (t) => {
   const { dir, begin } = await aDirectory(t);
   const first = await begin();
@@ -113,15 +140,17 @@ async function aDirectory(t: TestContext) {
   const begin = async () => {
     const store = await openLevelStore({ dir: join(dir, "store"), clock: systemClock });
     const { epoch, lineage } = store;
-    const guard = await HistoryGuard.open({
-      store,
-      epoch,
-      lineage,
-      secret: Buffer.alloc(32, 1),
-      log: pino({ level: "silent" }),
-      events: { record: () => {} },
-      randomName: () => `start-${++names}`,
-    });
+    const startAgain = () =>
+      HistoryGuard.open({
+        store,
+        epoch,
+        lineage,
+        secret: Buffer.alloc(32, 1),
+        log: pino({ level: "silent" }),
+        events: { record: () => {} },
+        randomName: () => `start-${++names}`,
+      });
+    const guard = await startAgain();
     const end = async (): Promise<void> => {
       open.delete(end);
       await store.close();
@@ -135,7 +164,13 @@ async function aDirectory(t: TestContext) {
       const revision = assignmentRevision(epoch, store.revision);
       return { lineage: guard.markFor("n1", revision), revision };
     };
-    return { store, guard, end, write, seen };
+    return { store, guard, end, write, seen, startAgain };
   };
-  return { dir, begin };
+  /** Writes a record, as the coordinator does before it reads its history. */
+  const write = async (): Promise<void> => {
+    const store = await openLevelStore({ dir: join(dir, "store"), clock: systemClock });
+    await store.txn([], [{ kind: "put", key: "key", value: Uint8Array.of(1) }]);
+    await store.close();
+  };
+  return { dir, begin, write };
 }

@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import { CoordinatorError } from "../errors.ts";
 import { decodeJsonRecord, encodeJsonRecord } from "../model/codec.ts";
 import type { EventRecorder } from "../model/event.ts";
-import { historyKey, rollbackKey } from "../model/keys.ts";
+import { HISTORY_KEY, ROLLBACK_KEY } from "../model/keys.ts";
 import { type Store, StoreError } from "../store/index.ts";
 import { assignmentRevision, epochOf } from "./assignment-revision.ts";
 
@@ -27,14 +27,13 @@ interface Start {
 }
 
 interface History {
+  /** The oldest are left out beyond `MAX_STARTS`. */
   readonly starts: readonly Start[];
-  /** Older starts were left out. */
-  readonly pruned: boolean;
 }
 
 /** A node that was away for more starts than this is judged by its revision alone. */
-const maxStarts = 500;
-const idLength = 16;
+const MAX_STARTS = 500;
+const ID_LENGTH = 16;
 
 /**
  * Detects that the store was rolled back: an old copy of its files was put back without a restore. Each start of a coordinator
@@ -54,11 +53,9 @@ export class HistoryGuard {
 
   static async open(options: HistoryGuardOptions): Promise<HistoryGuard> {
     const { store, epoch } = options;
-    const [known, refused] = await Promise.all([store.get(historyKey), store.get(rollbackKey)]);
-    const history = known
-      ? decodeJsonRecord<History>(historyKey, known.value)
-      : { starts: [], pruned: store.revision > 0 };
-    const refusal = refused && decodeJsonRecord<Refusal>(rollbackKey, refused.value);
+    const [known, refused] = await Promise.all([store.get(HISTORY_KEY), store.get(ROLLBACK_KEY)]);
+    const history = known ? decodeJsonRecord<History>(HISTORY_KEY, known.value) : { starts: [] };
+    const refusal = refused && decodeJsonRecord<Refusal>(ROLLBACK_KEY, refused.value);
     const guard = new HistoryGuard(options, await noteStart(history, options));
     if (refusal?.epoch === epoch) guard.#refuse(refusal.message);
     return guard;
@@ -125,7 +122,7 @@ export class HistoryGuard {
     });
     const value = encodeJsonRecord({ epoch, message } satisfies Refusal);
     // A disk that takes no writes leaves the next start to notice it again.
-    store.txn([], [{ kind: "put", key: rollbackKey, value }]).catch((err: unknown) => {
+    store.txn([], [{ kind: "put", key: ROLLBACK_KEY, value }]).catch((err: unknown) => {
       log.error({ event: "roll-back-not-recorded", err }, "the roll-back could not be recorded");
     });
     this.#refuse(message);
@@ -165,10 +162,10 @@ export class HistoryGuard {
     if (revision === 0n || epochOf(revision) < epoch) return false;
     if (epochOf(revision) > epoch) return true;
     const [ofStore, id] = seen.split("/");
-    const { starts, pruned } = this.#history;
+    const { starts } = this.#history;
     const index = starts.findIndex((start) => start.id === id);
     if (ofStore === lineage && id !== undefined) {
-      if (index < 0 && !pruned) return true;
+      if (index < 0 && starts.length < MAX_STARTS) return true;
       const end = starts[index + 1];
       if (index >= 0 && end !== undefined) return revision > assignmentRevision(epoch, end.fromRevision);
     }
@@ -188,12 +185,10 @@ function signatureOf(secret: Uint8Array, node: string, lineage: string, revision
 /** Adds this start, unless the disk takes no writes: then the last one goes on. */
 async function noteStart(history: History, options: HistoryGuardOptions): Promise<History> {
   const { store, randomName, log } = options;
-  const start = { id: randomName(idLength), fromRevision: store.revision };
-  const starts = [...history.starts, start];
-  const pruned = history.pruned || starts.length > maxStarts;
-  const next = { starts: starts.slice(-maxStarts), pruned };
+  const start = { id: randomName(ID_LENGTH), fromRevision: store.revision };
+  const next = { starts: [...history.starts, start].slice(-MAX_STARTS) };
   try {
-    await store.txn([], [{ kind: "put", key: historyKey, value: encodeJsonRecord(next) }]);
+    await store.txn([], [{ kind: "put", key: HISTORY_KEY, value: encodeJsonRecord(next) }]);
     return next;
   } catch (err) {
     if (!(err instanceof StoreError)) throw err;

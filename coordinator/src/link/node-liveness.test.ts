@@ -179,7 +179,7 @@ test("a node that was only late does not prolong the mass loss that it was count
   assert.equal(clock.pending, 0);
 });
 
-/** With few nodes, each loss would be one of most nodes. */
+/** Never reports a mass loss. With few nodes, each loss would be one of most nodes. */
 class NeverMassLoss extends MassLoss {
   override update(): void {}
 }

@@ -44,7 +44,7 @@ interface TrackedNode {
   believed: boolean;
   /** The time of its loss, by the monotonic clock. */
   lostMs: number;
-  /** Its heartbeats arrive again, and it becomes ready if that lasts. */
+  /** Whether the node's heartbeats arrive again. It becomes Ready if that lasts. */
   onProbation: boolean;
   /** The reason why heartbeats may be missing. */
   why: string;
@@ -54,20 +54,20 @@ interface TrackedNode {
 }
 
 /** Losses that are so long ago no longer speak against a node. */
-const lossWindowMs = 600_000;
-/** So many losses count as accidents. After the next one a node that returns is on probation first. */
-const freeLosses = 2;
+const LOSS_WINDOW_MS = 600_000;
+/** The number of losses that count as accidents. After the next one, a node that returns is on probation first. */
+const FREE_LOSSES = 2;
 const PROBATION: BackOff = { baseMs: 10_000, capMs: 60_000 };
 /**
  * A node becomes unreachable only after a second check. If the whole process was paused, the messages that arrived meanwhile are
  * read between the two.
  */
-const recheckMs = 500;
-const minCheckMs = 50;
+const RECHECK_MS = 500;
+const MIN_CHECK_MS = 50;
 /** Agents give up a connection that does not answer for so long, and then need their back-off to return. */
-const agentPatienceMs = 5_000;
-/** Nodes that have been lost for longer, and have no pods left to replace, say nothing about the others. */
-const longLostMs = 3_600_000;
+const AGENT_PATIENCE_MS = 5_000;
+/** Nodes that have been lost for longer, and have no pods left to replace, don't count in a mass loss. */
+const LONG_LOST_MS = 3_600_000;
 
 /** Tracks which nodes are reachable, and feeds their health into the view. */
 export class NodeLiveness {
@@ -103,7 +103,10 @@ export class NodeLiveness {
     this.#suspectLater(node, tracked);
   }
 
-  /** Its stream has ended: by its own doing or that of the network, which counts as a word of it, or for being silent. */
+  /**
+   * Records that the node's stream has ended. `silent` says that the coordinator ended it for silence; any other end counts as
+   * a sign of life.
+   */
   left(node: string, silent: boolean): void {
     const tracked = this.#liveness.get(node);
     if (tracked === undefined) return;
@@ -121,9 +124,9 @@ export class NodeLiveness {
     for (const tracked of this.#liveness.values()) {
       tracked.heartbeatMs = Math.min(nowMs, tracked.heartbeatMs + heldMs);
       // Agents may have left meanwhile, and return as after a restart of the coordinator.
-      if (heldMs >= agentPatienceMs) tracked.graceUntilMs = nowMs + limits.startGraceMs;
+      if (heldMs >= AGENT_PATIENCE_MS) tracked.graceUntilMs = nowMs + limits.startGraceMs;
     }
-    if (heldMs < agentPatienceMs) return;
+    if (heldMs < AGENT_PATIENCE_MS) return;
     this.#massLoss.wasAbsent(nowMs);
     this.#evaluateFleet();
   }
@@ -178,13 +181,13 @@ export class NodeLiveness {
 
   #comeBack(node: string, tracked: TrackedNode): void {
     const { clock } = this.#options;
-    const sinceMs = clock.monotonicMs() - lossWindowMs;
+    const sinceMs = clock.monotonicMs() - LOSS_WINDOW_MS;
     tracked.losses = tracked.losses.filter((atMs) => atMs > sinceMs);
     const waitMs = probationMs(tracked.losses.length);
     if (waitMs === 0) this.#believe(node, tracked);
     if (waitMs === 0 || tracked.onProbation) return;
     tracked.onProbation = true;
-    const why = `it was lost ${tracked.losses.length} times in ${lossWindowMs / 60_000} minutes and becomes ready after ${waitMs / 1000} s of heartbeats`;
+    const why = `it was lost ${tracked.losses.length} times in ${LOSS_WINDOW_MS / 60_000} minutes and becomes ready after ${waitMs / 1000} s of heartbeats`;
     this.#set(node, false, why);
     tracked.cancel = clock.schedule(waitMs, () => {
       const silentMs = clock.monotonicMs() - tracked.heartbeatMs;
@@ -212,8 +215,8 @@ export class NodeLiveness {
   #suspectLater(node: string, tracked: TrackedNode): void {
     const { clock } = this.#options;
     const restMs = (): number => deadlineMs(tracked) - clock.monotonicMs();
-    tracked.cancel = clock.schedule(Math.max(0, restMs() - recheckMs), () => {
-      tracked.cancel = clock.schedule(Math.max(minCheckMs, restMs()), () => this.#suspect(node, tracked));
+    tracked.cancel = clock.schedule(Math.max(0, restMs() - RECHECK_MS), () => {
+      tracked.cancel = clock.schedule(Math.max(MIN_CHECK_MS, restMs()), () => this.#suspect(node, tracked));
     });
   }
 
@@ -248,7 +251,7 @@ export class NodeLiveness {
       const isSuspected = tracked.believed && this.#isSuspected(tracked, nowMs);
       const isLost = !tracked.believed || isSuspected;
       if (isSuspected) suspected++;
-      const isLongLost = !tracked.believed && nowMs - tracked.lostMs >= longLostMs;
+      const isLongLost = !tracked.believed && nowMs - tracked.lostMs >= LONG_LOST_MS;
       if (isLongLost && hasPodsToReplace?.(node) === false) continue;
       nodes++;
       if (isLost) lost++;
@@ -258,13 +261,14 @@ export class NodeLiveness {
     this.#cancelRecheck();
     // A node whose heartbeat was only late must no longer count as suspected. No other event reports that.
     if (suspected === 0) return;
-    const waitMs = Math.max(minCheckMs, this.#suspicionMs());
+    const waitMs = Math.max(MIN_CHECK_MS, this.#suspicionMs());
     this.#cancelRecheck = clock.schedule(waitMs, () => this.#evaluateFleet());
   }
 
   /**
-   * Nodes that were cut off at one moment are lost one by one within a heartbeat, as their last heartbeats were sent at different
-   * times. One that is about to be lost counts already, so that the first is seen as one of many.
+   * Reports whether the node is about to be lost. Nodes that were cut off at one moment are lost one by one within a
+   * heartbeat, because their last heartbeats were sent at different times. Counting suspected nodes shows the first loss as
+   * one of many.
    */
   #isSuspected(tracked: TrackedNode, nowMs: number): boolean {
     return deadlineMs(tracked) - nowMs <= this.#suspicionMs();
@@ -284,7 +288,7 @@ export class NodeLiveness {
     if (waitMs > 0) this.#cancelRecovery = clock.schedule(waitMs, () => this.#endRecovery());
   }
 
-  /** Nodes that have not come back are lost like any other now. */
+  /** Ends the recovery. From now on missing nodes count as lost. */
   #endRecovery(): void {
     if (this.#massLoss.isActive(this.#options.clock.monotonicMs())) return;
     for (const [node, tracked] of this.#liveness) if (!tracked.believed) this.#set(node, false, tracked.why);
@@ -323,6 +327,6 @@ function deadlineMs({ heartbeatMs, allowanceMs, graceUntilMs }: TrackedNode): nu
 
 /** Returns the probation of a node with this many losses within the window. */
 function probationMs(losses: number): number {
-  if (losses <= freeLosses) return 0;
-  return backOffMs(losses - freeLosses, PROBATION);
+  if (losses <= FREE_LOSSES) return 0;
+  return backOffMs(losses - FREE_LOSSES, PROBATION);
 }

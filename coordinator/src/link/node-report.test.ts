@@ -4,7 +4,7 @@ import { NodeReport } from "@forage/proto/forage/agent/v1/agent";
 import { CoordinatorError } from "../errors.ts";
 import { checkNodeReport } from "./node-report.ts";
 
-const amounts = {
+const AMOUNTS = {
   cpu: "3800m",
   memory: "15Gi",
   "ephemeral-storage": "100Gi",
@@ -13,7 +13,7 @@ const amounts = {
 };
 
 test("accepts a report of real amounts", () => {
-  checkNodeReport(NodeReport.fromPartial({ capacity: amounts, allocatable: amounts, labels: { zone: "a" } }));
+  checkNodeReport(NodeReport.fromPartial({ capacity: AMOUNTS, allocatable: AMOUNTS, labels: { zone: "a" } }));
   checkNodeReport(NodeReport.fromPartial({}));
 });
 

@@ -10,8 +10,8 @@ import type { Store } from "../store/index.ts";
 import type { Clock } from "../time/clock.ts";
 
 /** Amounts, labels, conditions and images of one host; more would only be there to fill our memory. */
-const maxEntries = 10_000;
-const maxTextLength = 1_024;
+const MAX_ENTRIES = 10_000;
+const MAX_TEXT_LENGTH = 1_024;
 
 /**
  * Checks a node's report before any of it is stored.
@@ -82,13 +82,13 @@ function sizeViolations({
     Object.entries(map).flatMap((pair) => pair.map((text) => ({ field, text }))),
   );
   const long = [...texts, { field: "address", text: address }].filter(
-    ({ text }) => text.length > maxTextLength,
+    ({ text }) => text.length > MAX_TEXT_LENGTH,
   );
   const counts = { ...mapSizes(maps), conditions: conditions.length, images: images.length };
-  const many = Object.entries(counts).filter(([, count]) => count > maxEntries);
+  const many = Object.entries(counts).filter(([, count]) => count > MAX_ENTRIES);
   return [
     ...long.map(({ field }) => ({ field: `node.${field}`, description: "holds a text that is too long" })),
-    ...many.map(([field]) => ({ field: `node.${field}`, description: `must be at most ${maxEntries}` })),
+    ...many.map(([field]) => ({ field: `node.${field}`, description: `must be at most ${MAX_ENTRIES}` })),
   ];
 }
 

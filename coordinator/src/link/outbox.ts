@@ -29,7 +29,7 @@ export interface OutboxOptions {
 }
 
 /** Well below what agents take in one message, so that others get their turn. */
-const defaultPartBytes = 1024 * 1024;
+const DEFAULT_PART_BYTES = 1024 * 1024;
 
 /** Tracks the state that one session has sent, and so what the node lacks. Several changes of a pod make one message. */
 export class Outbox {
@@ -76,7 +76,7 @@ export class Outbox {
     }
   }
 
-  /** New identity tokens for pods whose present ones have little time left. */
+  /** Returns new identity tokens for pods whose present ones expire soon. */
   dueTokens(pods: readonly PodEntry[]): Record<string, IdentityToken> | undefined {
     const nowMs = this.#options.nowMs();
     const due: Record<string, IdentityToken> = {};
@@ -96,9 +96,9 @@ export class Outbox {
     return times.length === 0 ? undefined : Math.min(...times);
   }
 
-  /** Made one by one as they are sent: all of a node's secrets in memory at once would be much. */
+  /** Yields the parts one by one as they are sent, because all of a node's secrets in memory at once would take much room. */
   *#parts(pods: readonly PodEntry[]): Generator<{ readonly part: PodAssignment[]; readonly more: boolean }> {
-    const { assignments, partBytes = defaultPartBytes } = this.#options;
+    const { assignments, partBytes = DEFAULT_PART_BYTES } = this.#options;
     let part: PodAssignment[] = [];
     let bytes = 0;
     for (const pod of pods) {

@@ -7,7 +7,7 @@ import type { Workload } from "../model/workload.ts";
 import { PrefetchOutbox } from "./prefetch-outbox.ts";
 import { Prefetches } from "./prefetches.ts";
 
-const key = "shop/container_service/web";
+const KEY = "shop/container_service/web";
 const web = workload("app:v2");
 const hash = web.templateHash;
 
@@ -17,19 +17,19 @@ test("requests from a node what its pods need, with logins, and again only when 
   prefetches.read("n1", () => woken++);
   const outbox = new PrefetchOutbox(prefetches, "n1");
   assert.equal(outbox.due(), undefined);
-  prefetches.want(key, { workload: web, nodes: ["n1", "n2"] });
+  prefetches.want(KEY, { workload: web, nodes: ["n1", "n2"] });
   assert.equal(woken, 1);
   const [asked, ...others] = outbox.due()?.images ?? [];
   assert.deepEqual(others, []);
   const { id, ...rest } = asked ?? { id: "" };
   const expected = { namespace: "shop", image: "app:v2", pullPolicy: "", registryCredentials: logins };
   assert.deepEqual(rest, expected);
-  prefetches.want(key, { workload: web, nodes: ["n2", "n1"] });
+  prefetches.want(KEY, { workload: web, nodes: ["n2", "n1"] });
   assert.equal(outbox.due(), undefined);
   assert.equal(woken, 1);
   logins.push({ name: "r", server: "r.test", username: "u", password: "new" });
   assert.equal(outbox.due()?.images[0]?.registryCredentials.length, 1);
-  prefetches.want(key, undefined);
+  prefetches.want(KEY, undefined);
   assert.deepEqual(outbox.due(), { images: [] });
   assert.equal(outbox.due(), undefined);
   assert.notEqual(id, "");
@@ -37,12 +37,12 @@ test("requests from a node what its pods need, with logins, and again only when 
 
 test("how far a node is follows what it says", () => {
   const { prefetches, told } = some();
-  const on = () => prefetches.imagesOn(key, hash, "n1");
+  const on = () => prefetches.imagesOn(KEY, hash, "n1");
   assert.deepEqual(on(), { type: "unasked" });
-  prefetches.want(key, { workload: web, nodes: ["n1"] });
+  prefetches.want(KEY, { workload: web, nodes: ["n1"] });
   assert.deepEqual(on(), { type: "pulling", message: "" });
-  assert.deepEqual(prefetches.imagesOn(key, "another", "n1"), { type: "unasked" });
-  assert.deepEqual(prefetches.imagesOn(key, hash, "n2"), { type: "unasked" });
+  assert.deepEqual(prefetches.imagesOn(KEY, "another", "n1"), { type: "unasked" });
+  assert.deepEqual(prefetches.imagesOn(KEY, hash, "n2"), { type: "unasked" });
   prefetches.read("n1", () => {});
   const say = (pull: Parameters<typeof ImagePull.fromPartial>[0]) => {
     const { images } = prefetches.requestsFor("n1");
@@ -59,45 +59,59 @@ test("how far a node is follows what it says", () => {
   });
   say({ present: true });
   assert.deepEqual(on(), { type: "present" });
-  assert.ok(told.length >= 3 && told.every((it) => it === key));
+  assert.ok(told.length >= 3 && told.every((it) => it === KEY));
 });
 
 test("a node that reconnects gets its requests again, and its earlier reports no longer count", () => {
   const { prefetches } = some();
-  prefetches.want(key, { workload: web, nodes: ["n1"] });
+  prefetches.want(KEY, { workload: web, nodes: ["n1"] });
   const older = prefetches.read("n1", () => {});
   const id = prefetches.requestsFor("n1").images[0]?.id ?? "";
   prefetches.take("n1", [ImagePull.fromPartial({ id, present: true })]);
-  assert.equal(prefetches.imagesOn(key, hash, "n1").type, "present");
+  assert.equal(prefetches.imagesOn(KEY, hash, "n1").type, "present");
   // A renewed certificate: the next connection comes before the last one ends.
   prefetches.read("n1", () => {});
   older();
-  assert.equal(prefetches.imagesOn(key, hash, "n1").type, "pulling");
+  assert.equal(prefetches.imagesOn(KEY, hash, "n1").type, "pulling");
   assert.equal(new PrefetchOutbox(prefetches, "n1").due()?.images.length, 1);
 });
 
 test("a silent agent delays a rollout only for a short time", () => {
   const { prefetches, clock, told } = some();
-  prefetches.want(key, { workload: web, nodes: ["n1"] });
+  prefetches.want(KEY, { workload: web, nodes: ["n1"] });
   prefetches.read("n1", () => {});
   prefetches.requestsFor("n1");
   clock.advance(9_000);
-  assert.equal(prefetches.imagesOn(key, hash, "n1").type, "pulling");
+  assert.equal(prefetches.imagesOn(KEY, hash, "n1").type, "pulling");
   told.length = 0;
   clock.advance(2_000);
-  assert.deepEqual(told, [key]);
-  assert.equal(prefetches.imagesOn(key, hash, "n1").type, "unanswered");
+  assert.deepEqual(told, [KEY]);
+  assert.equal(prefetches.imagesOn(KEY, hash, "n1").type, "unanswered");
+});
+
+test("an answer that the process could not read while it was held up counts", () => {
+  const { prefetches, clock, told } = some();
+  prefetches.want(KEY, { workload: web, nodes: ["n1"] });
+  prefetches.read("n1", () => {});
+  prefetches.requestsFor("n1");
+  clock.stall(600_000);
+  told.length = 0;
+  clock.advance(0);
+  assert.deepEqual(told, [], "timers run before sockets are read");
+  prefetches.take("n1", []);
+  clock.advance(600_000);
+  assert.equal(prefetches.imagesOn(KEY, hash, "n1").type, "pulling");
 });
 
 test("an agent that reports a pull may take as long as it needs", () => {
   const { prefetches, clock } = some();
-  prefetches.want(key, { workload: web, nodes: ["n1"] });
+  prefetches.want(KEY, { workload: web, nodes: ["n1"] });
   prefetches.read("n1", () => {});
   const id = prefetches.requestsFor("n1").images[0]?.id ?? "";
   prefetches.take("n1", [ImagePull.fromPartial({ id, message: "0 of 3 layers" })]);
   prefetches.requestsFor("n1");
   clock.advance(3_600_000);
-  assert.equal(prefetches.imagesOn(key, hash, "n1").type, "pulling");
+  assert.equal(prefetches.imagesOn(KEY, hash, "n1").type, "pulling");
 });
 
 function some() {

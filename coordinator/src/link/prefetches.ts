@@ -32,7 +32,9 @@ interface Reader {
 }
 
 /** An answer comes at once, that it is being pulled at the least. */
-const answerLimitMs = 10_000;
+const ANSWER_LIMIT_MS = 10_000;
+/** Sockets are read between two timers. */
+const UNREAD_MS = 100;
 
 /**
  * Tracks which images nodes should pull ahead of pods, and their progress. All of it is in memory, and is requested again after a
@@ -104,15 +106,18 @@ export class Prefetches implements Prefetcher {
     };
   }
 
-  /** All that the node is to pull now; with logins, so for the wire only. */
+  /** Returns all images that the node has to pull now. The result contains credentials and is for the wire only. */
   requestsFor(node: string): ImagePrefetches {
-    const { clock, credentialsOf, answerMs = answerLimitMs } = this.#options;
+    const { clock, credentialsOf, answerMs = ANSWER_LIMIT_MS } = this.#options;
     const wishes = [...(this.#byNode.get(node) ?? [])].flatMap((key) => this.#wishes.get(key) ?? []);
     const reader = this.#readers.get(node);
     if (reader !== undefined && wishes.length > 0) {
       reader.cancel ??= clock.schedule(answerMs, () => {
-        reader.silent = true;
-        this.#tell(node);
+        // After a hold-up of the process its answer may lie unread in the socket, which is read before the next timer.
+        reader.cancel = clock.schedule(UNREAD_MS, () => {
+          reader.silent = true;
+          this.#tell(node);
+        });
       });
     }
     return { images: wishes.flatMap((wish) => onWire(wish, credentialsOf(wish.workload))) };

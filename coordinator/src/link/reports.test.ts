@@ -7,11 +7,11 @@ import { aView } from "../../test/support/view.ts";
 import { changesOf, recordHello, recordStatuses, vanishedPods } from "./reports.ts";
 
 const log = pino({ level: "silent" });
-const running = { phase: PodPhase.RUNNING, ready: true };
+const RUNNING = { phase: PodPhase.RUNNING, ready: true };
 
 test("what a node says of its pods is written down, once", async (t) => {
   const view = await aView(t, { pods: [aPod({ name: "a" }), aPod({ name: "b" })] });
-  const statuses = [said("a", running), said("b", { phase: PodPhase.PENDING })];
+  const statuses = [said("a", RUNNING), said("b", { phase: PodPhase.PENDING })];
   await recordStatuses("n1", statuses, { ...view, log });
   const { revision } = view.store;
   assert.equal(view.state.pod("shop", "a")?.status?.ready, true);
@@ -25,12 +25,12 @@ test("ignores a node's reports about other nodes' pods and about unknown pods", 
   const { state } = await aView(t, {
     pods: [aPod({ name: "a", node: "n2" }), aPod({ name: "b", node: "" })],
   });
-  const statuses = [said("a", { phase: PodPhase.REMOVED }), said("b", running), said("c", running)];
+  const statuses = [said("a", { phase: PodPhase.REMOVED }), said("b", RUNNING), said("c", RUNNING)];
   assert.deepEqual(changesOf("n1", statuses, state, 0), []);
 });
 
 test("a pod that its node has removed is forgotten with all that was known of it", async (t) => {
-  const view = await aView(t, { pods: [aPod({ name: "a", stopping: true, status: running })] });
+  const view = await aView(t, { pods: [aPod({ name: "a", stopping: true, status: RUNNING })] });
   await recordStatuses("n1", [said("a", { phase: PodPhase.REMOVED })], { ...view, log });
   assert.deepEqual(view.state.pods(), []);
   assert.deepEqual((await view.store.range("")).records, []);
@@ -40,8 +40,8 @@ test("the last of two reports about a pod counts", async (t) => {
   const view = await aView(t, { pods: [aPod({ name: "a" }), aPod({ name: "b" })] });
   const statuses = [
     said("a", { phase: PodPhase.PENDING }),
-    said("b", running),
-    said("a", running),
+    said("b", RUNNING),
+    said("a", RUNNING),
     said("b", { phase: PodPhase.REMOVED }),
   ];
   await recordStatuses("n1", statuses, { ...view, log });
@@ -54,7 +54,7 @@ test("a report of many pods is written in parts", async (t) => {
   const view = await aView(t, { pods: names.map((name) => aPod({ name })) });
   await recordStatuses(
     "n1",
-    names.map((name) => said(name, { ...running, message: "x".repeat(2_000) })),
+    names.map((name) => said(name, { ...RUNNING, message: "x".repeat(2_000) })),
     { ...view, log },
   );
   assert.ok(view.state.pods().every(({ status }) => status?.ready));
@@ -65,7 +65,7 @@ test("statuses too long for one transaction are written all the same", async (t)
   const view = await aView(t, { pods: names.map((name) => aPod({ name })) });
   await recordStatuses(
     "n1",
-    names.map((name) => said(name, { ...running, message: "x".repeat(200_000) })),
+    names.map((name) => said(name, { ...RUNNING, message: "x".repeat(200_000) })),
     { ...view, log },
   );
   assert.ok(view.state.pods().every(({ status }) => status?.ready));

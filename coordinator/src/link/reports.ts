@@ -17,7 +17,7 @@ export interface ReportOptions {
   readonly log: Logger;
 }
 
-const maxFailures = 5;
+const MAX_FAILURES = 5;
 
 /** The writes of one report. */
 export interface ReportChange extends StoreWrite {
@@ -114,12 +114,12 @@ function forgetting(pod: PodEntry): ReportChange {
   };
 }
 
-/** Pods that vanish between the look and the write make a transaction fail as a whole: look again. */
+/** Writes reports. Evaluates them again if a pod vanished meanwhile, because that fails the whole transaction. */
 async function write(
   look: () => readonly ReportChange[],
   { store, state, log }: ReportOptions,
 ): Promise<void> {
-  for (let failures = 0; failures < maxFailures; ) {
+  for (let failures = 0; failures < MAX_FAILURES; ) {
     const [part] = batches(look());
     if (part === undefined) return;
     const result = await store.txn(

@@ -18,11 +18,11 @@ export interface SessionBrokerOptions {
 }
 
 /** Frames on their way in each direction; at 32 KiB or so each, a few hundred KiB a session. */
-const channelCapacity = 16;
+const CHANNEL_CAPACITY = 16;
 /** The agent's own stream is up, so its answer takes a round trip; beyond this it is stuck. */
-const openTimeoutMs = 10_000;
+const OPEN_TIMEOUT_MS = 10_000;
 /** Sessions at one time, over all nodes. */
-const maxTunnels = 1_000;
+const MAX_TUNNELS = 1_000;
 
 interface Waiting {
   readonly node: string;
@@ -30,7 +30,7 @@ interface Waiting {
   readonly cancelTimeout: () => void;
 }
 
-/** Brings clients' log and exec calls together with the streams that agents open for them. */
+/** Connects clients' log and exec calls with the streams that agents open for them. */
 export class SessionBroker {
   readonly #options: SessionBrokerOptions;
   readonly #waiting = new Map<string, Waiting>();
@@ -42,22 +42,25 @@ export class SessionBroker {
 
   /** Requests a session from the node. The tunnel's reading end fails if the agent does not open it. */
   open(node: string, request: Omit<SessionRequest, "sessionId">, signal: AbortSignal): Tunnel {
-    if (this.#waiting.size + this.#open >= maxTunnels) {
-      throw new CoordinatorError("RESOURCE_EXHAUSTED", `${maxTunnels} log and exec sessions are open`);
+    if (this.#waiting.size + this.#open >= MAX_TUNNELS) {
+      throw new CoordinatorError("RESOURCE_EXHAUSTED", `${MAX_TUNNELS} log and exec sessions are open`);
     }
     const sessionId = this.#options.randomName(20);
-    const tunnel: Tunnel = { toAgent: new Channel(channelCapacity), fromAgent: new Channel(channelCapacity) };
+    const tunnel: Tunnel = {
+      toAgent: new Channel(CHANNEL_CAPACITY),
+      fromAgent: new Channel(CHANNEL_CAPACITY),
+    };
     const giveUp = (error: unknown): void => {
       cancelTimeout();
       this.#waiting.delete(sessionId);
       tunnel.fromAgent.close(error);
       tunnel.toAgent.close();
     };
-    const cancelTimeout = this.#options.clock.schedule(openTimeoutMs, () =>
+    const cancelTimeout = this.#options.clock.schedule(OPEN_TIMEOUT_MS, () =>
       giveUp(
         new CoordinatorError(
           "UNAVAILABLE",
-          `node ${node} did not open the session within ${openTimeoutMs / 1000} s`,
+          `node ${node} did not open the session within ${OPEN_TIMEOUT_MS / 1000} s`,
         ),
       ),
     );

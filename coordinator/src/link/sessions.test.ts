@@ -2,10 +2,13 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { VirtualClock } from "@forage/common/virtual-clock";
 import { Hello, LogOptions, type SessionRequest } from "@forage/proto/forage/agent/v1/agent";
+import { NamespaceRecord } from "@forage/proto/forage/store/v1/store";
 import { pino } from "pino";
-import { aNode } from "../../test/support/entries.ts";
+import { aNode, aPod, aWorkloadEntry } from "../../test/support/entries.ts";
 import { HandFedState } from "../../test/support/hand-fed-state.ts";
-import { Sessions } from "./sessions.ts";
+import { encodeRecord } from "../model/codec.ts";
+import { namespaceKey } from "../model/keys.ts";
+import { type Session, Sessions } from "./sessions.ts";
 
 test("the newest session of a node replaces the older one, whose end changes nothing", (t) => {
   const sessions = start(t);
@@ -30,6 +33,83 @@ test("no more than 64 log and exec requests wait for an agent that takes none", 
   session.requests.splice(0);
   sessions.request("n1", request);
 });
+
+test("a changed policy wakes the nodes with pods of the namespace", (t) => {
+  const { fed, wakes } = startWithPods(t);
+  const key = namespaceKey("shop");
+  const value = encodeRecord(NamespaceRecord, NamespaceRecord.fromPartial({ name: "shop" }));
+  fed.write({ kind: "put", key, value });
+  assert.deepEqual(wakes(), ["n1"]);
+  fed.remove(key);
+  assert.deepEqual(wakes(), ["n1"], "the default policy counts again");
+});
+
+test("a workload that another role has applied wakes the nodes with its pods", (t) => {
+  const { fed, wakes } = startWithPods(t);
+  const resource = aWorkloadEntry({ name: "web", namespace: "shop" });
+  const withRole = (policyRole: string) => ({ ...resource, record: { ...resource.record, policyRole } });
+  fed.put({ resources: [withRole("editor")] });
+  wakes();
+  fed.put({ resources: [withRole("editor")] });
+  assert.deepEqual(wakes(), [], "nothing that nodes receive has changed");
+  fed.put({ resources: [withRole("admin")] });
+  assert.deepEqual(wakes(), ["n1"]);
+});
+
+test("silent agents are cut off after three heartbeats, but not for a time in which the process was held up", (t) => {
+  const { sessions, session, fed, clock, holdUps } = startWithPods(t);
+  clock.stall(60_000);
+  clock.advance(0);
+  assert.equal(session.ended.signal.aborted, false);
+  assert.equal(fed.state.node("n1")?.health.ready, true);
+  assert.equal(sessions.holdUps, 1);
+  assert.equal(holdUps.length, 1);
+  assert.ok((holdUps[0] ?? 0) > 55_000);
+  clock.advance(7_400);
+  assert.equal(session.ended.signal.aborted, false);
+  clock.advance(2_500);
+  assert.equal(session.ended.signal.aborted, true, "it was silent since");
+});
+
+test("a hold-up gives nodes the grace of a start", (t) => {
+  const { sessions, session, fed, clock } = startWithPods(t);
+  clock.stall(60_000);
+  clock.advance(0);
+  sessions.close(session);
+  clock.advance(14_900);
+  assert.equal(fed.state.node("n1")?.health.ready, true);
+  clock.advance(2_000);
+  assert.equal(fed.state.node("n1")?.health.ready, false);
+});
+
+/** Sessions of two nodes, of which `n1` has a pod of `shop/web`, and `n2` one of another namespace. */
+function startWithPods(t: TestContext) {
+  const nodes = [aNode({ name: "n1" }), aNode({ name: "n2" })];
+  const pods = [
+    aPod({ name: "web-1", namespace: "shop", node: "n1" }),
+    aPod({ name: "web-2", namespace: "other", node: "n2" }),
+  ];
+  const fed = new HandFedState({ nodes, pods });
+  const clock = new VirtualClock();
+  const holdUps: number[] = [];
+  const sessions = new Sessions({
+    state: fed.state,
+    clock,
+    log: pino({ level: "silent" }),
+    heartbeatIntervalMs: 2_500,
+    onHoldUp: (heldMs) => holdUps.push(heldMs),
+  });
+  t.after(() => sessions.stop());
+  const open = nodes.map(({ name }) => sessions.open(name, Hello.fromPartial({ sessionId: name })));
+  const wakes = (): string[] =>
+    open.flatMap((session) => {
+      const woken = session.podsChanged;
+      session.podsChanged = false;
+      return woken ? [session.node] : [];
+    });
+  assert.deepEqual(wakes(), ["n1", "n2"]);
+  return { sessions, session: open[0] as Session, fed, clock, holdUps, wakes };
+}
 
 function start(t: TestContext): Sessions {
   const { state } = new HandFedState({ nodes: [aNode({ name: "n1" })] });

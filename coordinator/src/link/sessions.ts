@@ -21,7 +21,7 @@ export interface Session {
   /** Wakes the session when there may be something to send. */
   readonly wake: Signal;
   readonly requests: SessionRequest[];
-  /** Its pods may have changed since the last evaluation. */
+  /** Whether the node's pods may have changed since the last evaluation. */
   podsChanged: boolean;
   /** Aborted when a newer session of the node takes over or the node falls silent. */
   readonly ended: AbortController;
@@ -35,14 +35,18 @@ export interface SessionsOptions extends Pick<NodeLivenessOptions, "massLoss" | 
   readonly clock: Clock;
   readonly log: Logger;
   readonly heartbeatIntervalMs: number;
+  /** Called once for each hold-up of the process, with its length. */
+  readonly onHoldUp?: (heldMs: number) => void;
+  /** Called at short intervals. */
+  readonly onPulse?: () => void;
   /** Default: as without a setting. */
   readonly liveness?: LivenessLimits;
 }
 
 /** Heartbeats a node may miss before its stream counts as dead: one may be late, two are a sign, three are an answer. */
-const missedHeartbeats = 3;
+const MISSED_HEARTBEATS = 3;
 /** Log and exec requests waiting for one agent. */
-const maxRequests = 64;
+const MAX_REQUESTS = 64;
 
 /** Tracks the connected nodes. */
 export class Sessions {
@@ -66,7 +70,10 @@ export class Sessions {
       clock,
       intervalMs: heartbeatIntervalMs / 2,
       onHoldUp: (heldMs) => this.#heldUp(heldMs),
-      onPulse: () => this.#sweep(),
+      onPulse: () => {
+        options.onPulse?.();
+        this.#sweep();
+      },
     });
   }
 
@@ -143,10 +150,10 @@ export class Sessions {
   request(node: string, request: SessionRequest): void {
     const session = this.#live.get(node);
     if (session === undefined) throw new CoordinatorError("UNAVAILABLE", `node ${node} is not connected`);
-    if (session.requests.length >= maxRequests) {
+    if (session.requests.length >= MAX_REQUESTS) {
       throw new CoordinatorError(
         "RESOURCE_EXHAUSTED",
-        `node ${node} has ${maxRequests} log and exec requests waiting`,
+        `node ${node} has ${MAX_REQUESTS} log and exec requests waiting`,
       );
     }
     session.requests.push(request);
@@ -169,7 +176,11 @@ export class Sessions {
       if (change.kind === "node" && (change.after === undefined || change.after.record.revoked))
         this.#forget((change.after ?? change.before)?.name ?? "");
       if (change.kind === "object") this.#wakeForObject(change.after ?? change.before);
-      if (change.kind === "resource") this.#wakeForServices([change.before, change.after]);
+      if (change.kind === "resource") {
+        this.#wakeForServices([change.before, change.after]);
+        this.#wakeForRole(change.before, change.after);
+      }
+      if (change.kind === "namespace") this.#wakeForPolicy((change.after ?? change.before)?.record.name);
       if (change.kind !== "pod") continue;
       for (const pod of [change.before, change.after]) {
         if (pod !== undefined) this.#podsChanged(pod.record.node);
@@ -177,7 +188,7 @@ export class Sessions {
     }
   }
 
-  /** Nodes with pods that refer to it, and the one that is to remove a claim's data. */
+  /** Wakes the nodes with pods that refer to the object, and the node that has to remove a claim's data. */
   #wakeForObject(object: ObjectEntry | undefined): void {
     if (object === undefined) return;
     const { spec } = object.record;
@@ -185,7 +196,7 @@ export class Sessions {
     for (const { record } of this.#options.state.podsReferring(object.name)) this.#podsChanged(record.node);
   }
 
-  /** Nodes with pods of a service's target: the ports that they publish may be others now. */
+  /** Wakes the nodes with pods of a service's target, because the ports that they publish may have changed. */
   #wakeForServices(entries: readonly (ResourceEntry | undefined)[]): void {
     for (const entry of entries) {
       const spec = entry?.record.resource?.spec;
@@ -193,6 +204,20 @@ export class Sessions {
       const target = workloadKey(entry.record.namespace, "container_service", spec.value.target);
       for (const { record } of this.#options.state.podsOfWorkload(target)) this.#podsChanged(record.node);
     }
+  }
+
+  /** Wakes the nodes with pods of the namespace, because its policy limits what they may mount. */
+  #wakeForPolicy(namespace: string | undefined): void {
+    if (namespace === undefined) return;
+    for (const { record } of this.#options.state.pods(namespace)) this.#podsChanged(record.node);
+  }
+
+  /** Wakes the nodes with pods of a workload that a caller of another role has applied: another policy limits them. */
+  #wakeForRole(before: ResourceEntry | undefined, after: ResourceEntry | undefined): void {
+    if (after === undefined || before?.record.policyRole === after.record.policyRole) return;
+    const { namespace, kind, name } = after.record;
+    for (const { record } of this.#options.state.podsOfWorkload(workloadKey(namespace, kind, name)))
+      this.#podsChanged(record.node);
   }
 
   #podsChanged(node: string): void {
@@ -210,7 +235,7 @@ export class Sessions {
 
   #silentSinceMs(): number {
     const { clock, heartbeatIntervalMs } = this.#options;
-    return clock.monotonicMs() - missedHeartbeats * heartbeatIntervalMs;
+    return clock.monotonicMs() - MISSED_HEARTBEATS * heartbeatIntervalMs;
   }
 
   /** Ends streams whose agents have sent nothing for so long that they are gone or cut off. */
@@ -230,5 +255,6 @@ export class Sessions {
     const nowMs = clock.monotonicMs();
     for (const session of this.#live.values()) session.lastHeartbeatMs = nowMs;
     this.#liveness.heldUp(heldMs);
+    this.#options.onHoldUp?.(heldMs);
   }
 }

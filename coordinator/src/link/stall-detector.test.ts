@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { VirtualClock } from "@forage/common/virtual-clock";
 import { StallDetector } from "./stall-detector.ts";
 
-const intervalMs = 1_000;
+const INTERVAL_MS = 1_000;
 
 function start() {
   const clock = new VirtualClock();
@@ -12,7 +12,7 @@ function start() {
   let pulses = 0;
   const detector = new StallDetector({
     clock: { ...clock, nowMs: () => clock.nowMs() + wall.jumpMs },
-    intervalMs,
+    intervalMs: INTERVAL_MS,
     onHoldUp: (ms) => held.push(ms),
     onPulse: () => pulses++,
   });
@@ -55,16 +55,16 @@ test("a pulse that is a little late is no hold-up", () => {
 test("a wall clock that runs ahead of the monotonic one is a machine that was suspended", () => {
   const { clock, wall, held } = start();
   wall.jumpMs = 60_000;
-  clock.advance(intervalMs);
+  clock.advance(INTERVAL_MS);
   assert.deepEqual(held, [60_000]);
   wall.jumpMs -= 120_000;
-  clock.advance(10 * intervalMs);
+  clock.advance(10 * INTERVAL_MS);
   assert.deepEqual(held, [60_000], "set back, it proves nothing");
 });
 
 test("ends with its owner", () => {
   const { clock, detector, pulses } = start();
   detector.stop();
-  clock.advance(10 * intervalMs);
+  clock.advance(10 * INTERVAL_MS);
   assert.deepEqual([pulses(), clock.pending], [0, 0]);
 });

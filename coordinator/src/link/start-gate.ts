@@ -49,7 +49,7 @@ export class StartGate {
     return this.#opened.promise;
   }
 
-  /** To be called when a node has connected. */
+  /** Must be called when a node has connected. */
   look(): void {
     if (this.#over || this.#state.nodes().some(isAwaited)) return;
     this.#end();

@@ -7,8 +7,8 @@ import { aView, opsOf } from "../../test/support/view.ts";
 import { MetricsCollector } from "./metrics-collector.ts";
 import { MetricsOutbox } from "./metrics-outbox.ts";
 
-const limit = { timeout: 60_000 };
-const queue = { name: "queue", targetType: "AverageValue", targetValue: "10" };
+const LIMIT = { timeout: 60_000 };
+const QUEUE = { name: "queue", targetType: "AverageValue", targetValue: "10" };
 const scaled = (policy: object, specHash = "1") =>
   aWorkloadEntry({ specHash, spec: { scaling: { autoscaling: { maxReplicas: 5, ...policy } } } });
 const sampleOf = (podUid: string) => ({ pods: [PodMetricsSample.fromPartial({ podUid, memoryBytes: 7n })] });
@@ -29,19 +29,19 @@ async function aDesk(t: TestContext, workload = scaled({ targetCpuUtilizationPer
 const asked = (collector: MetricsCollector, node: string) =>
   collector.requestsFor(node)?.pods.map(({ podUid, usage, scrape }) => [podUid, usage, scrape?.names]);
 
-test("requests from each node the metrics of its pods of autoscaled workloads only", limit, async (t) => {
+test("requests from each node the metrics of its pods of autoscaled workloads only", LIMIT, async (t) => {
   const { collector } = await aDesk(t);
   assert.deepEqual(asked(collector, "n1"), [["uid-a", true, undefined]]);
   assert.deepEqual(asked(collector, "n2"), [["uid-b", true, undefined]]);
   assert.equal(collector.requestsFor("n3"), undefined);
 });
 
-test("doesn't scrape pods without a metrics annotation", limit, async (t) => {
-  const { collector } = await aDesk(t, scaled({ customMetrics: [queue] }));
+test("doesn't scrape pods without a metrics annotation", LIMIT, async (t) => {
+  const { collector } = await aDesk(t, scaled({ customMetrics: [QUEUE] }));
   assert.equal(collector.requestsFor("n1"), undefined);
 });
 
-test("accepts only requested values, and only from the pod's node", limit, async (t) => {
+test("accepts only requested values, and only from the pod's node", LIMIT, async (t) => {
   const { collector, store, clock } = await aDesk(t);
   for (const [node, uid] of [
     ["n2", "uid-a"],
@@ -60,7 +60,7 @@ test("accepts only requested values, and only from the pod's node", limit, async
   await until("it is forgotten with its pod", () => collector.pods.size === 0);
 });
 
-test("sends nodes a changed policy if it needs other metrics", limit, async (t) => {
+test("sends nodes a changed policy if it needs other metrics", LIMIT, async (t) => {
   const { collector, store } = await aDesk(t);
   const heard: string[] = [];
   const stop = collector.read("n1", () => heard.push("n1"));
@@ -70,7 +70,7 @@ test("sends nodes a changed policy if it needs other metrics", limit, async (t) 
   assert.equal(outbox.due()?.pods.length, 1);
   assert.equal(outbox.due(), undefined, "it was asked already");
   await store.txn([], opsOf({ resources: [scaled({ targetCpuUtilizationPercent: 70 }, "2")] }));
-  await store.txn([], opsOf({ resources: [scaled({ customMetrics: [queue] }, "3")] }));
+  await store.txn([], opsOf({ resources: [scaled({ customMetrics: [QUEUE] }, "3")] }));
   await until("both have heard", () => heard.length === 2);
   assert.deepEqual(heard.sort(), ["n1", "n2"]);
   assert.deepEqual(outbox.due(), { pods: [], intervalMs: 0 });

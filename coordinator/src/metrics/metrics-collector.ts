@@ -3,7 +3,7 @@ import type {
   PodMetricsRequest,
   PodMetricsRequests,
 } from "@forage/proto/forage/agent/v1/agent";
-import { autoscalingOf, measuredResources, scrapeTargetOf } from "../model/autoscaling.ts";
+import { autoscalingOf, MEASURED_RESOURCES, scrapeTargetOf } from "../model/autoscaling.ts";
 import { workloadKey } from "../model/workload.ts";
 import type { ClusterView } from "../state/cluster-view.ts";
 import type { Change, PodEntry, ResourceEntry } from "../state/entries.ts";
@@ -14,7 +14,7 @@ import { PushedMetrics } from "./pushed-metrics.ts";
 export interface MetricsCollectorOptions {
   readonly state: ClusterView;
   readonly clock: Clock;
-  /** From one sample to the next. */
+  /** The time from one sample to the next. */
   readonly intervalMs: number;
 }
 
@@ -26,7 +26,7 @@ interface MetricsDemand {
 }
 
 /** Two samples may be late or lost before a pod counts as not measured. */
-const samplesMissed = 3;
+const SAMPLES_MISSED = 3;
 
 /** Holds the inputs of autoscaling: which pods to measure, their samples, and pushed values. Other pods cost nothing. */
 export class MetricsCollector {
@@ -43,7 +43,7 @@ export class MetricsCollector {
     const { state, clock, intervalMs } = options;
     this.#options = options;
     this.pushed = new PushedMetrics(clock);
-    this.pods = new PodMetrics({ clock, lifeMs: samplesMissed * intervalMs + intervalMs / 2 });
+    this.pods = new PodMetrics({ clock, lifeMs: SAMPLES_MISSED * intervalMs + intervalMs / 2 });
     for (const entry of state.resources()) this.#note(entry, keyOf(entry));
     this.#unsubscribe = state.subscribe((changes) => this.#follow(changes));
   }
@@ -123,7 +123,7 @@ function wantedOf({ record }: ResourceEntry): MetricsDemand | undefined {
   const metrics = autoscalingOf(spec.value)?.metrics;
   if (metrics === undefined) return undefined;
   const names = [...new Set(metrics.map(({ name }) => name))];
-  const isMeasured = (name: string): boolean => measuredResources.some((resource) => resource === name);
+  const isMeasured = (name: string): boolean => MEASURED_RESOURCES.some((resource) => resource === name);
   return { usage: names.some(isMeasured), names: names.filter((name) => !isMeasured(name)) };
 }
 

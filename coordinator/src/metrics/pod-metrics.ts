@@ -26,8 +26,8 @@ export interface PodMetricsOptions {
 }
 
 /** The largest number of requested values. Any more are dropped. */
-const maxValues = 50;
-const maxProblemLength = 500;
+const MAX_VALUES = 50;
+const MAX_PROBLEM_LENGTH = 500;
 
 /** The newest samples of pods by uid. In memory only: what is measured again within seconds needs no disk. */
 export class PodMetrics {
@@ -51,8 +51,8 @@ export class PodMetrics {
       cpuCores: cpuNanoCores === undefined ? undefined : Number(cpuNanoCores) / 1e9,
       windowMs: Number(windowMs),
       memoryBytes: memoryBytes === undefined ? undefined : Number(memoryBytes),
-      values: new Map(values.slice(0, maxValues)),
-      problem: problem.slice(0, maxProblemLength),
+      values: new Map(values.slice(0, MAX_VALUES)),
+      problem: problem.slice(0, MAX_PROBLEM_LENGTH),
       runningMs: Number(runningMs),
       readyMs: Number(readyMs),
     });

@@ -26,11 +26,11 @@ interface Entry extends PushedValue {
 }
 
 /** Pushers with a name per request or per user would fill the memory otherwise. */
-const maxPerNamespace = 1_000;
-/** Some 5 MB. */
-const maxInAll = 20_000;
+const MAX_PER_NAMESPACE = 1_000;
+/** The limit of all values, about 5 MB. */
+const MAX_IN_ALL = 20_000;
 
-/** Values of custom metrics that were pushed. In memory only: after a restart they are missing until they are pushed again. */
+/** Holds pushed values of custom metrics in memory. After a restart they are missing until they are pushed again. */
 export class PushedMetrics {
   readonly #clock: Clock;
   /** Keyed by namespace, then by the rest of the name. */
@@ -90,14 +90,14 @@ export class PushedMetrics {
 
   /** Removes expired values when their place is needed, so that no timer is necessary. */
   #makeRoom(namespace: string, own: Map<string, Entry>): void {
-    if (own.size >= maxPerNamespace) this.#dropExpired(own);
-    if (own.size >= maxPerNamespace) throw full(`namespace "${namespace}"`, maxPerNamespace);
-    if (this.#count < maxInAll) return;
+    if (own.size >= MAX_PER_NAMESPACE) this.#dropExpired(own);
+    if (own.size >= MAX_PER_NAMESPACE) throw full(`namespace "${namespace}"`, MAX_PER_NAMESPACE);
+    if (this.#count < MAX_IN_ALL) return;
     for (const [other, values] of this.#values) {
       this.#dropExpired(values);
       if (values.size === 0) this.#values.delete(other);
     }
-    if (this.#count >= maxInAll) throw full("the cluster", maxInAll);
+    if (this.#count >= MAX_IN_ALL) throw full("the cluster", MAX_IN_ALL);
   }
 
   #dropExpired(values: Map<string, Entry>): void {

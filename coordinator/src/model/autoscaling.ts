@@ -3,14 +3,14 @@ import type { AutoscalingPolicy, ContainerServiceSpec, CustomMetric } from "@for
 import { NANO_PER_UNIT, parseQuantity } from "@forage/scheduler";
 
 /** The metrics that agents measure. Custom metrics of these names come from agents, too. */
-export const measuredResources = ["cpu", "memory"] as const;
+export const MEASURED_RESOURCES = ["cpu", "memory"] as const;
 
 /** The policy by which a workload's number of replicas follows its metrics. */
 export interface Autoscaling {
-  /** At least 1. */
+  /** The lower limit of replicas, at least 1. */
   readonly minReplicas: number;
   readonly maxReplicas: number;
-  /** At least one; no two of one name and type. */
+  /** The targets: at least one, and no two with the same name and type. */
   readonly metrics: readonly MetricTarget[];
   /** Shrinks only to the highest size that was recommended within this time. */
   readonly stabilizationMs: number;
@@ -24,7 +24,7 @@ export interface MetricTarget {
   readonly type: TargetType;
   /** Percent of the requests for Utilization; else cores, bytes, or whatever the metric counts. More than 0. */
   readonly target: number;
-  /** As it was written. */
+  /** The target as it was written. */
   readonly text: string;
 }
 
@@ -35,7 +35,7 @@ export interface ScrapeTarget {
   readonly scheme: "http" | "https";
 }
 
-export const metricsAnnotations = {
+export const METRICS_ANNOTATIONS = {
   port: "forage.dev/metrics-port",
   path: "forage.dev/metrics-path",
   scheme: "forage.dev/metrics-scheme",
@@ -44,16 +44,16 @@ export const metricsAnnotations = {
 /** Returns the fault in the annotation's value. Undefined if there is none, or if the annotation is not about metrics. */
 export function metricsAnnotationProblem(name: string, value: string): string | undefined {
   switch (name) {
-    case metricsAnnotations.port:
+    case METRICS_ANNOTATIONS.port:
       return /^[1-9]\d{0,4}$/.test(value) && Number(value) <= 65_535
         ? undefined
         : "must be the number of a port from 1 to 65535";
-    case metricsAnnotations.path:
+    case METRICS_ANNOTATIONS.path:
       // It becomes the target of a request.
       return /^\/[\x21-\x7e]{0,1023}$/.test(value)
         ? undefined
         : "must begin with '/' and have at most 1024 characters, none of them blank";
-    case metricsAnnotations.scheme:
+    case METRICS_ANNOTATIONS.scheme:
       return value === "http" || value === "https" ? undefined : "must be http or https";
     default:
       return undefined;
@@ -61,7 +61,7 @@ export function metricsAnnotationProblem(name: string, value: string): string | 
 }
 
 /** Kubernetes' default. */
-const defaultStabilizationMs = 300_000;
+const DEFAULT_STABILIZATION_MS = 300_000;
 
 /** Undefined: the number of replicas is what the resource says. */
 export function autoscalingOf({ scaling }: ContainerServiceSpec): Autoscaling | undefined {
@@ -74,7 +74,7 @@ export function autoscalingOf({ scaling }: ContainerServiceSpec): Autoscaling | 
     maxReplicas,
     metrics: metricsOf(policy),
     stabilizationMs:
-      window === undefined ? defaultStabilizationMs : Number(window.seconds) * 1000 + window.nanos / 1e6,
+      window === undefined ? DEFAULT_STABILIZATION_MS : Number(window.seconds) * 1000 + window.nanos / 1e6,
   };
 }
 
@@ -86,12 +86,12 @@ export function clamp(replicas: number, { minReplicas, maxReplicas }: Autoscalin
 /** Undefined: the pods tell nothing by themselves. */
 export function scrapeTargetOf(template: PodTemplate | undefined): ScrapeTarget | undefined {
   const annotations = template?.podConfig?.annotations ?? {};
-  const port = Number(annotations[metricsAnnotations.port]);
+  const port = Number(annotations[METRICS_ANNOTATIONS.port]);
   if (!Number.isInteger(port) || port < 1 || port > 65_535) return undefined;
   return {
     port,
-    path: annotations[metricsAnnotations.path] ?? "/metrics",
-    scheme: annotations[metricsAnnotations.scheme] === "https" ? "https" : "http",
+    path: annotations[METRICS_ANNOTATIONS.path] ?? "/metrics",
+    scheme: annotations[METRICS_ANNOTATIONS.scheme] === "https" ? "https" : "http",
   };
 }
 

@@ -8,8 +8,8 @@ export interface StoreWrite {
 }
 
 /** The compares and keys that callers add to each batch. */
-const reservedCompares = 2;
-const reservedBytes = 4096;
+const RESERVED_COMPARES = 2;
+const RESERVED_BYTES = 4096;
 
 /** Returns the pieces in their order, as many in a batch as the store takes in one transaction. Pure. */
 export function batches<T extends StoreWrite>(writes: Iterable<T>): T[][] {
@@ -19,14 +19,14 @@ export function batches<T extends StoreWrite>(writes: Iterable<T>): T[][] {
 /** The same, one batch after another: pieces that are made one by one are never all in memory. */
 export function* eachBatch<T extends StoreWrite>(writes: Iterable<T>): Generator<T[]> {
   let batch: T[] = [];
-  let room: Room = emptyRoom;
+  let room: Room = EMPTY_ROOM;
   for (const write of writes) {
     const size = { compares: write.compares.length, ops: write.ops.length, bytes: bytesOf(write) };
     const fits = size.compares <= room.compares && size.ops <= room.ops && size.bytes <= room.bytes;
     if (!fits) {
       if (batch.length > 0) yield batch;
       batch = [];
-      room = emptyRoom;
+      room = EMPTY_ROOM;
     }
     batch.push(write);
     room = {
@@ -44,13 +44,13 @@ interface Room {
   readonly bytes: number;
 }
 
-const emptyRoom: Room = {
-  compares: TXN_OPS_MAX - reservedCompares,
+const EMPTY_ROOM: Room = {
+  compares: TXN_OPS_MAX - RESERVED_COMPARES,
   ops: TXN_OPS_MAX,
-  bytes: TXN_BYTES_MAX - reservedBytes,
+  bytes: TXN_BYTES_MAX - RESERVED_BYTES,
 };
 
-/** As the store counts, or a little more. */
+/** Returns the size as the store counts it, or slightly more. */
 export function bytesOf({ compares, ops }: StoreWrite): number {
   let bytes = 0;
   for (const compare of compares) {

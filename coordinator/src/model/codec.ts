@@ -10,12 +10,12 @@ interface Decoder<T> {
 }
 
 /** First byte of every value: the layout of what follows. Newer layouts are refused, never guessed at. */
-const layoutVersion = 1;
+const LAYOUT_VERSION = 1;
 
 export function encodeRecord<T>(type: Encoder<T>, message: T): Uint8Array {
   const body = type.encode(message).finish();
   const value = new Uint8Array(body.length + 1);
-  value[0] = layoutVersion;
+  value[0] = LAYOUT_VERSION;
   value.set(body, 1);
   return value;
 }
@@ -27,10 +27,10 @@ export function encodePod(pod: PodRecord): Uint8Array {
 
 /** @throws CoordinatorError INTERNAL that names the record. */
 export function decodeRecord<T>(type: Decoder<T>, key: string, value: Uint8Array): T {
-  if (value[0] !== layoutVersion) {
+  if (value[0] !== LAYOUT_VERSION) {
     throw new CoordinatorError(
       "INTERNAL",
-      `record ${key} has layout ${value[0]}, this version reads ${layoutVersion}: was the store written by a newer coordinator?`,
+      `record ${key} has layout ${value[0]}, this version reads ${LAYOUT_VERSION}: was the store written by a newer coordinator?`,
     );
   }
   try {
@@ -40,10 +40,10 @@ export function decodeRecord<T>(type: Decoder<T>, key: string, value: Uint8Array
   }
 }
 
-/** For records whose types are not the wire's: those of `@forage/identity`. */
+/** Encodes records whose types are not the wire's: those of `@forage/identity`. */
 export function encodeJsonRecord(value: unknown): Uint8Array {
   const body = new TextEncoder().encode(JSON.stringify(value));
-  return Uint8Array.of(layoutVersion, ...body);
+  return Uint8Array.of(LAYOUT_VERSION, ...body);
 }
 
 /** The caller vouches that only `encodeJsonRecord` of the same type wrote under the key. */

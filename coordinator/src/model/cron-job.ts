@@ -22,8 +22,8 @@ export interface CronJob {
 }
 
 /** Kubernetes' defaults, for which the contract's 0 stands. */
-const defaultKeptSucceeded = 3;
-const defaultKeptFailed = 1;
+const DEFAULT_KEPT_SUCCEEDED = 3;
+const DEFAULT_KEPT_FAILED = 1;
 
 /** Undefined when the resource isn't a cron job. */
 export function cronJobOf(record: ResourceRecord): CronJob | undefined {
@@ -41,8 +41,8 @@ export function cronJobOf(record: ResourceRecord): CronJob | undefined {
     concurrency: policy === "Forbid" || policy === "Replace" ? policy : "Allow",
     suspended: spec.value.suspend,
     startingDeadlineMs: startingDeadlineSeconds === 0n ? undefined : Number(startingDeadlineSeconds) * 1000,
-    keptSucceeded: spec.value.successfulJobsHistoryLimit || defaultKeptSucceeded,
-    keptFailed: spec.value.failedJobsHistoryLimit || defaultKeptFailed,
+    keptSucceeded: spec.value.successfulJobsHistoryLimit || DEFAULT_KEPT_SUCCEEDED,
+    keptFailed: spec.value.failedJobsHistoryLimit || DEFAULT_KEPT_FAILED,
     job: { container, volumes, jobConfig, podConfig },
   };
 }

@@ -1,20 +1,20 @@
 import type { ResourceRecord, WorkloadStatusRecord } from "@forage/proto/forage/store/v1/store";
-import { jobAnnotations } from "./job-annotations.ts";
+import { JOB_ANNOTATIONS } from "./job-annotations.ts";
 import type { Labels } from "./labels.ts";
 
-/** Something that has to be there before a workload begins: a service whose pods are ready, or a job that is complete. */
+/** A service whose pods must be ready, or a job that must be complete, before a workload begins. */
 export interface Dependency {
   readonly kind: "container_service" | "job";
   readonly name: string;
 }
 
-/** All dependencies are evaluated whenever one of them changes. */
-const maxDependencies = 32;
+/** The limit of dependencies. All of them are evaluated whenever one changes. */
+const MAX_DEPENDENCIES = 32;
 
 /** Parses an annotation like "web, job/migrate". Returns the fault as text if it is invalid. */
 export function parseDependsOn(text: string): readonly Dependency[] | string {
   const parts = text.split(",").map((part) => part.trim());
-  if (parts.length > maxDependencies) return `must name at most ${maxDependencies}, names ${parts.length}`;
+  if (parts.length > MAX_DEPENDENCIES) return `must name at most ${MAX_DEPENDENCIES}, names ${parts.length}`;
   const found: Dependency[] = [];
   for (const part of parts) {
     const [kind, name, ...more] = part.includes("/") ? part.split("/") : ["container_service", part];
@@ -29,7 +29,7 @@ export function parseDependsOn(text: string): readonly Dependency[] | string {
 
 /** Returns the resource's dependencies. Empty without the annotation, or with an invalid one that an earlier version stored. */
 export function dependenciesOf({ resource }: Pick<ResourceRecord, "resource">): readonly Dependency[] {
-  const found = parseDependsOn(annotationsOf(resource)?.[jobAnnotations.dependsOn] ?? "");
+  const found = parseDependsOn(annotationsOf(resource)?.[JOB_ANNOTATIONS.dependsOn] ?? "");
   return typeof found === "string" ? [] : found;
 }
 

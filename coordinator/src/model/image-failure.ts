@@ -1,5 +1,5 @@
 /** A message names this many nodes and counts the rest. */
-const maxNamed = 3;
+const MAX_NAMED = 3;
 
 /** Reports whether a container waits for its image for this reason: another node may have the image, or reach the registry. */
 export function isImageFailure(reason: string): boolean {
@@ -10,6 +10,6 @@ export function isImageFailure(reason: string): boolean {
 export function onNodes(nodes: Iterable<string>): string {
   const names = [...new Set(nodes)].filter((name) => name !== "").sort();
   if (names.length === 0) return "";
-  const more = names.length > maxNamed ? ` and ${names.length - maxNamed} more` : "";
-  return ` (on node${names.length === 1 ? "" : "s"} ${names.slice(0, maxNamed).join(", ")}${more})`;
+  const more = names.length > MAX_NAMED ? ` and ${names.length - MAX_NAMED} more` : "";
+  return ` (on node${names.length === 1 ? "" : "s"} ${names.slice(0, MAX_NAMED).join(", ")}${more})`;
 }

@@ -2,7 +2,7 @@ import type { PodTemplate } from "@forage/proto/forage/agent/v1/agent";
 
 export interface ImageUse {
   readonly image: string;
-  /** As the container has it; empty: as the tag says. */
+  /** The container's pull policy. Empty: the tag decides. */
   readonly pullPolicy: string;
 }
 

@@ -2,15 +2,15 @@ import type { PodTemplate } from "@forage/proto/forage/agent/v1/agent";
 import { type Container, EnvVar } from "@forage/proto/forest/v1/forage";
 
 /** Kubernetes' names. */
-const indexVariable = "JOB_COMPLETION_INDEX";
-export const indexKey = "batch.kubernetes.io/job-completion-index";
+const INDEX_VARIABLE = "JOB_COMPLETION_INDEX";
+export const INDEX_KEY = "batch.kubernetes.io/job-completion-index";
 
 /** Returns the template of the pod with this index of an Indexed job. All that doesn't depend on the index is shared with `template`. */
 export function indexedTemplate(template: PodTemplate, index: number): PodTemplate {
   const withIndex = (container: Container): Container => {
-    if (container.env.some(({ name }) => name === indexVariable)) return container;
+    if (container.env.some(({ name }) => name === INDEX_VARIABLE)) return container;
     const variable = EnvVar.fromPartial({
-      name: indexVariable,
+      name: INDEX_VARIABLE,
       valueSource: { $case: "value", value: String(index) },
     });
     return { ...container, env: [variable, ...container.env] };
@@ -21,7 +21,7 @@ export function indexedTemplate(template: PodTemplate, index: number): PodTempla
     container: container && withIndex(container),
     podConfig: podConfig && {
       ...podConfig,
-      annotations: { ...podConfig.annotations, [indexKey]: String(index) },
+      annotations: { ...podConfig.annotations, [INDEX_KEY]: String(index) },
     },
   };
 }

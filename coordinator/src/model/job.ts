@@ -2,7 +2,7 @@ import { PodTemplate } from "@forage/proto/forage/agent/v1/agent";
 import type { ResourceRecord } from "@forage/proto/forage/store/v1/store";
 import { type JobSpec, PodConfig } from "@forage/proto/forest/v1/forage";
 import { hashMessage } from "./hash.ts";
-import { jobAnnotations } from "./job-annotations.ts";
+import { JOB_ANNOTATIONS } from "./job-annotations.ts";
 import type { Labels } from "./labels.ts";
 import { toEpochMs } from "./timestamp.ts";
 
@@ -15,7 +15,10 @@ export interface Job {
    * part of it.
    */
   readonly run: string;
-  /** Pods that have to end well; undefined: any one, with the others ended as well (a queue of work that the pods share out). */
+  /**
+   * The number of pods that must succeed. Undefined: any one, after the others have ended too (pods that share a queue of
+   * work).
+   */
   readonly completions: number | undefined;
   readonly parallelism: number;
   readonly indexed: boolean;
@@ -25,12 +28,12 @@ export interface Job {
   readonly activeDeadlineMs: number | undefined;
   /** Undefined: it stays until it is deleted. */
   readonly ttlMs: number | undefined;
-  /** For every pod, with the restart policy; values of the environment are not pinned to versions of objects. */
+  /** The template of every pod, with the restart policy. Values of the environment are not pinned to versions of objects. */
   readonly template: PodTemplate;
   readonly labels: Labels;
 }
 
-const defaultBackoffLimit = 6;
+const DEFAULT_BACKOFF_LIMIT = 6;
 
 /**
  * The limit of completions of one job, and of its pods at a time: the limit of a service's replicas. A stored record with more
@@ -72,11 +75,11 @@ function templateOf({ container, volumes, jobConfig, podConfig }: JobSpec): PodT
   });
 }
 
-/** In the contract 0 means the default, so an annotation requests a job without retries. */
+/** Returns the back-off limit. The contract's 0 means the default, so an annotation requests a job without retries. */
 function backoffLimitOf(limit: number, podConfig: PodConfig | undefined): number {
   if (limit > 0) return limit;
-  const text = podConfig?.annotations[jobAnnotations.backoffLimit];
-  return text === undefined ? defaultBackoffLimit : Number(text);
+  const text = podConfig?.annotations[JOB_ANNOTATIONS.backoffLimit];
+  return text === undefined ? DEFAULT_BACKOFF_LIMIT : Number(text);
 }
 
 /**
@@ -103,7 +106,7 @@ function runOf(
   indexed: boolean,
 ): string {
   const { podConfig } = template;
-  const kept = Object.entries(podConfig?.annotations ?? {}).filter(([key]) => !unrelated.has(key));
+  const kept = Object.entries(podConfig?.annotations ?? {}).filter(([key]) => !UNRELATED.has(key));
   const content = {
     ...template,
     podConfig: podConfig && { ...podConfig, annotations: Object.fromEntries(kept) },
@@ -113,7 +116,7 @@ function runOf(
 }
 
 /** They say nothing of what runs. */
-const unrelated: ReadonlySet<string> = new Set([jobAnnotations.backoffLimit, jobAnnotations.dependsOn]);
+const UNRELATED: ReadonlySet<string> = new Set([JOB_ANNOTATIONS.backoffLimit, JOB_ANNOTATIONS.dependsOn]);
 
 function millis(seconds: bigint | undefined): number | undefined {
   return seconds === undefined || seconds === 0n ? undefined : Number(seconds) * 1000;

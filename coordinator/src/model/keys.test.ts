@@ -7,8 +7,8 @@ import {
   applyKey,
   joinTokenKey,
   nodeKey,
+  PREFIXES,
   podKey,
-  prefixes,
   reportKey,
   resourceKey,
   rolloutKey,
@@ -18,7 +18,7 @@ import {
 const longest = "x".repeat(63);
 
 test("each kind of record has a prefix of its own, and none begins another", () => {
-  const all = Object.values(prefixes);
+  const all = Object.values(PREFIXES);
   for (const a of all) for (const b of all) assert.ok(a === b || !a.startsWith(b), `${a} ${b}`);
 });
 

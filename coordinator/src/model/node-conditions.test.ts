@@ -3,12 +3,12 @@ import { test } from "node:test";
 import { NodeReport } from "@forage/proto/forage/agent/v1/agent";
 import { nodeProblems } from "./node-conditions.ts";
 
-const notReady = "node.kubernetes.io/not-ready";
+const NOT_READY = "node.kubernetes.io/not-ready";
 
 for (const [type, status, taint] of [
   ["RuntimeReady", true, undefined],
-  ["RuntimeReady", false, notReady],
-  ["NetworkReady", false, notReady],
+  ["RuntimeReady", false, NOT_READY],
+  ["NetworkReady", false, NOT_READY],
   ["DiskPressure", false, undefined],
   ["DiskPressure", true, "node.kubernetes.io/disk-pressure"],
   ["SomethingNew", false, undefined],

@@ -8,17 +8,17 @@ export interface NodeProblem {
 }
 
 /** Conditions that must hold, and those that must not. Unknown ones say nothing. */
-const required = ["RuntimeReady", "NetworkReady"];
-const pressures: Readonly<Record<string, string>> = { DiskPressure: "node.kubernetes.io/disk-pressure" };
+const REQUIRED = ["RuntimeReady", "NetworkReady"];
+const PRESSURES: Readonly<Record<string, string>> = { DiskPressure: "node.kubernetes.io/disk-pressure" };
 
 export function nodeProblems(report: NodeReport | undefined): NodeProblem[] {
   const problems: NodeProblem[] = [];
   for (const { type, status, message, reason } of report?.conditions ?? []) {
     const taint =
-      required.includes(type) && !status
+      REQUIRED.includes(type) && !status
         ? "node.kubernetes.io/not-ready"
         : status
-          ? pressures[type]
+          ? PRESSURES[type]
           : undefined;
     if (taint !== undefined)
       problems.push({ taint, message: `${type}: ${message === "" ? reason : message}` });

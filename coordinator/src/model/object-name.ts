@@ -19,7 +19,7 @@ export function isObjectKind(text: string): text is ObjectKind {
   return OBJECT_KINDS.some((kind) => kind === text);
 }
 
-/** For people: `secret "db"`. */
+/** Returns the title for messages, such as `secret "db"`. */
 export function titleOf({ kind, name }: Omit<ObjectName, "namespace">): string {
   return `${kind.replace("_", " ")} "${name}"`;
 }

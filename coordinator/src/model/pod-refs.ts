@@ -11,7 +11,7 @@ export interface PodRef extends ObjectName {
 }
 
 /** Set to "false", pods are not replaced when a secret or config map of their environment changes. */
-export const restartOnChange = "forage.dev/restart-on-change";
+export const RESTART_ON_CHANGE = "forage.dev/restart-on-change";
 
 /** Returns the objects that pods of the template refer to by name in their namespace, each once. Pure. */
 export function refsOf(namespace: string, template: PodTemplate | undefined): PodRef[] {
@@ -51,7 +51,7 @@ function addVolume({ source }: Volume, add: Add): void {
   if (source?.$case === "pvc") add("claim", source.value.claimName, false);
 }
 
-/** As `PodTemplate.object_versions` names what env is pinned to. */
+/** Returns the name under which `PodTemplate.object_versions` pins the object. */
 export function pinName({ kind, name }: Pick<ObjectName, "kind" | "name">): string {
   return `${kind}/${name}`;
 }

@@ -20,7 +20,7 @@ export function affinityOf({
 
 export function tolerationsOf(tolerations: readonly wire.Toleration[]): scheduler.Toleration[] {
   return tolerations.flatMap(({ key, operator, value, effect }) => {
-    if (!isOneOf(operator, ["", "Equal", "Exists"]) || !isOneOf(effect, ["", ...taintEffects])) return [];
+    if (!isOneOf(operator, ["", "Equal", "Exists"]) || !isOneOf(effect, ["", ...TAINT_EFFECTS])) return [];
     return [{ key, operator, value, effect }];
   });
 }
@@ -29,7 +29,7 @@ export function taintsFrom(
   taints: readonly { readonly key: string; readonly value: string; readonly effect: string }[],
 ): scheduler.Taint[] {
   return taints.flatMap(({ key, value, effect }) => {
-    return isOneOf(effect, taintEffects) ? [{ key, value, effect }] : [];
+    return isOneOf(effect, TAINT_EFFECTS) ? [{ key, value, effect }] : [];
   });
 }
 
@@ -44,7 +44,7 @@ export function spreadOf(
   }));
 }
 
-export const taintEffects = ["NoSchedule", "PreferNoSchedule", "NoExecute"] as const;
+export const TAINT_EFFECTS = ["NoSchedule", "PreferNoSchedule", "NoExecute"] as const;
 
 export function isOneOf<T extends string>(text: string, choices: readonly T[]): text is T {
   return (choices as readonly string[]).includes(text);
@@ -91,12 +91,12 @@ function selectorOf({ matchLabels, matchExpressions }: wire.LabelSelector): sche
   return { matchLabels, matchExpressions: matchExpressions.map(requirementOf) };
 }
 
-const operators = ["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"] as const;
+const OPERATORS = ["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"] as const;
 
 function requirementOf({
   key,
   operator,
   values,
 }: wire.NodeSelectorRequirement): scheduler.SelectorRequirement {
-  return isOneOf(operator, operators) ? { key, operator, values } : { key, operator: "In", values: [] };
+  return isOneOf(operator, OPERATORS) ? { key, operator, values } : { key, operator: "In", values: [] };
 }

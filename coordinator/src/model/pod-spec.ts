@@ -73,12 +73,17 @@ function amountsOf({ resources }: wire.Container): InitContainerSpec {
   return { requests: resourceList(resources?.requests), limits: resourceList(resources?.limits) };
 }
 
-/** In the host's network a container's ports are the host's. */
+/** Returns the host's ports that a container on the host's network takes. */
 function hostPortsOf({ ports }: wire.Container): HostPort[] {
   return ports.map(({ containerPort, protocol }) => ({ port: containerPort, protocol }));
 }
 
-type WireResources = { cpu: string; memory: string; ephemeralStorage: string; extended: Labels };
+interface WireResources {
+  cpu: string;
+  memory: string;
+  ephemeralStorage: string;
+  extended: Labels;
+}
 
 function resourceList(list: WireResources | undefined): Record<string, string> {
   if (list === undefined) return {};

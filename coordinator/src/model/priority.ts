@@ -7,7 +7,7 @@ export interface Priority {
 }
 
 /** Kubernetes' own, which are always there. */
-export const builtInClasses: Readonly<Record<string, PriorityClassRecord>> = {
+export const BUILT_IN_CLASSES: Readonly<Record<string, PriorityClassRecord>> = {
   "system-cluster-critical": {
     value: 2_000_000_000,
     neverPreempts: false,
@@ -22,9 +22,9 @@ export const builtInClasses: Readonly<Record<string, PriorityClassRecord>> = {
   },
 };
 
-export const reservedClassPrefix = "system-";
+export const RESERVED_CLASS_PREFIX = "system-";
 /** Above it are the built-in classes. */
-export const maxClassValue = 1_000_000_000;
+export const MAX_CLASS_VALUE = 1_000_000_000;
 
 interface NamedClass {
   readonly name: string;
@@ -37,7 +37,7 @@ interface NamedClass {
  */
 export function priorityOf(name: string, classes: readonly NamedClass[]): Priority | undefined {
   if (name === "") return defaultOf(classes) ?? { value: 0, neverPreempts: false };
-  return builtInClasses[name] ?? classes.find((it) => it.name === name)?.record;
+  return BUILT_IN_CLASSES[name] ?? classes.find((it) => it.name === name)?.record;
 }
 
 /** Two at once could only come about by two calls at one moment: then, as in Kubernetes, the least important counts. */

@@ -1,8 +1,8 @@
-import { jobAnnotations } from "./job-annotations.ts";
+import { JOB_ANNOTATIONS } from "./job-annotations.ts";
 import type { Labels } from "./labels.ts";
 
 /** Annotations of a pod_config that say how its workload is rolled out. They aren't handed to pods: changing one makes no new pods. */
-export const rolloutAnnotations = {
+export const ROLLOUT_ANNOTATIONS = {
   changeCause: "forage.dev/change-cause",
   minReadySeconds: "forage.dev/min-ready-seconds",
   progressDeadline: "forage.dev/progress-deadline",
@@ -12,7 +12,7 @@ export const rolloutAnnotations = {
 } as const;
 
 /** Added to a pod template so that pods are replaced although their content is the same. */
-export const restartedAtAnnotation = "forage.dev/restarted-at";
+export const RESTARTED_AT_ANNOTATION = "forage.dev/restarted-at";
 
 export interface RolloutSettings {
   /** Empty: none was given. */
@@ -35,40 +35,40 @@ export function settingsOf(annotations: Labels = {}): RolloutSettings {
     const value = annotations[name];
     return value === undefined || settingProblem(name, value) !== undefined ? undefined : value;
   };
-  const minReady = given(rolloutAnnotations.minReadySeconds);
-  const deadline = given(rolloutAnnotations.progressDeadline);
+  const minReady = given(ROLLOUT_ANNOTATIONS.minReadySeconds);
+  const deadline = given(ROLLOUT_ANNOTATIONS.progressDeadline);
   return {
-    changeCause: given(rolloutAnnotations.changeCause) ?? "",
+    changeCause: given(ROLLOUT_ANNOTATIONS.changeCause) ?? "",
     minReadyMs: minReady === undefined ? undefined : Number(minReady) * 1000,
     deadlineMs: deadline === undefined ? undefined : durationMs(deadline),
-    rollback: given(rolloutAnnotations.rollback) !== "off",
-    canary: given(rolloutAnnotations.canary),
-    disruptionBudget: given(rolloutAnnotations.disruptionBudget),
+    rollback: given(ROLLOUT_ANNOTATIONS.rollback) !== "off",
+    canary: given(ROLLOUT_ANNOTATIONS.canary),
+    disruptionBudget: given(ROLLOUT_ANNOTATIONS.disruptionBudget),
   };
 }
 
 /** Returns the fault in the annotation's value. Undefined if there is none, or if the annotation is not a rollout setting. */
 export function settingProblem(name: string, value: string): string | undefined {
   switch (name) {
-    case rolloutAnnotations.changeCause:
-      return value.length > maxCauseLength ? `must be at most ${maxCauseLength} characters` : undefined;
-    case rolloutAnnotations.minReadySeconds:
-      return /^\d{1,5}$/.test(value) && Number(value) <= maxMinReadySeconds
+    case ROLLOUT_ANNOTATIONS.changeCause:
+      return value.length > MAX_CAUSE_LENGTH ? `must be at most ${MAX_CAUSE_LENGTH} characters` : undefined;
+    case ROLLOUT_ANNOTATIONS.minReadySeconds:
+      return /^\d{1,5}$/.test(value) && Number(value) <= MAX_MIN_READY_SECONDS
         ? undefined
-        : `must be a number of seconds from 0 to ${maxMinReadySeconds}`;
-    case rolloutAnnotations.progressDeadline: {
+        : `must be a number of seconds from 0 to ${MAX_MIN_READY_SECONDS}`;
+    case ROLLOUT_ANNOTATIONS.progressDeadline: {
       const ms = durationMs(value);
-      return ms !== undefined && ms >= 1000 && ms <= maxDeadlineMs
+      return ms !== undefined && ms >= 1000 && ms <= MAX_DEADLINE_MS
         ? undefined
         : 'must be a duration from 1s to 24h, such as "90s", "10m" or "1h30m"';
     }
-    case rolloutAnnotations.rollback:
+    case ROLLOUT_ANNOTATIONS.rollback:
       return value === "on" || value === "off" ? undefined : 'must be "on" or "off"';
-    case rolloutAnnotations.canary:
+    case ROLLOUT_ANNOTATIONS.canary:
       return /^[1-9]\d{0,4}$|^([1-9]\d?|100)%$/.test(value)
         ? undefined
         : 'must be a number of pods such as "1" or a percentage of the replicas such as "10%"';
-    case rolloutAnnotations.disruptionBudget:
+    case ROLLOUT_ANNOTATIONS.disruptionBudget:
       return /^(0|[1-9]\d{0,4})$|^(\d|[1-9]\d|100)%$/.test(value)
         ? undefined
         : 'must be how many pods drains may leave missing, such as "1" or "25%"';
@@ -82,18 +82,21 @@ export function podAnnotations(
   annotations: Readonly<Record<string, string>>,
   restartedAt: string | undefined,
 ): Record<string, string> {
-  const settings = new Set<string>([...Object.values(rolloutAnnotations), ...Object.values(jobAnnotations)]);
+  const settings = new Set<string>([
+    ...Object.values(ROLLOUT_ANNOTATIONS),
+    ...Object.values(JOB_ANNOTATIONS),
+  ]);
   const kept = Object.entries(annotations).filter(([name]) => !settings.has(name));
   return {
     ...Object.fromEntries(kept),
-    ...(restartedAt !== undefined && { [restartedAtAnnotation]: restartedAt }),
+    ...(restartedAt !== undefined && { [RESTARTED_AT_ANNOTATION]: restartedAt }),
   };
 }
 
 /** Lists of revisions stay readable. */
-const maxCauseLength = 1_000;
-const maxMinReadySeconds = 3_600;
-const maxDeadlineMs = 24 * 3_600_000;
+const MAX_CAUSE_LENGTH = 1_000;
+const MAX_MIN_READY_SECONDS = 3_600;
+const MAX_DEADLINE_MS = 24 * 3_600_000;
 
 function durationMs(text: string): number | undefined {
   const [whole, hours = 0, minutes = 0, seconds = 0] =

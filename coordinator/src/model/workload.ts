@@ -4,7 +4,7 @@ import { type ContainerServiceSpec, PodConfig, type UpdateStrategy } from "@fora
 import { hashMessage } from "./hash.ts";
 import type { Labels } from "./labels.ts";
 import type { ObjectName } from "./object-name.ts";
-import { type PodRef, pinName, refsOf, restartOnChange } from "./pod-refs.ts";
+import { type PodRef, pinName, RESTART_ON_CHANGE, refsOf } from "./pod-refs.ts";
 import { podAnnotations, type RolloutSettings, settingsOf } from "./rollout-settings.ts";
 import { toEpochMs } from "./timestamp.ts";
 
@@ -27,7 +27,7 @@ export interface Workload {
   readonly currentHashes: ReadonlySet<string>;
   /** The objects that its pods refer to. */
   readonly refs: readonly PodRef[];
-  /** For every pod: the request's labels, then those of the pod template. */
+  /** The labels of every pod: the request's, then those of the pod template. */
   readonly labels: Labels;
 }
 
@@ -71,7 +71,7 @@ export function workloadOf(record: ResourceRecord, facts: WorkloadFacts = {}): W
   const unpinned = templateOf(spec.value, record);
   const refs = refsOf(record.namespace, unpinned);
   const pins =
-    unpinned.podConfig?.annotations[restartOnChange] === "false"
+    unpinned.podConfig?.annotations[RESTART_ON_CHANGE] === "false"
       ? []
       : pinsOf(refs, historyOf, record.pinnedVersions);
   const template = { ...unpinned, objectVersions: versionsOf(pins) };
@@ -179,4 +179,14 @@ function earlierHashes(template: PodTemplate, pins: readonly Pin[]): string[] {
 
 export function workloadKey(namespace: string, kind: string, name: string): string {
   return `${namespace}/${kind}/${name}`;
+}
+
+/** Returns the parts of a workload's key. */
+export function splitWorkloadKey(key: string): {
+  readonly namespace: string;
+  readonly kind: string;
+  readonly name: string;
+} {
+  const [namespace = "", kind = "", name = ""] = key.split("/");
+  return { namespace, kind, name };
 }

@@ -34,12 +34,12 @@ export interface PublicKeyEntry {
   readonly alg: "ES256";
 }
 
-const lifetimeMs = 3_600_000;
-/** At this share of its life a token is replaced. */
+const LIFETIME_MS = 3_600_000;
+/** The share of its lifetime after which a token is replaced. */
 export const REFRESH_SHARE = 0.8;
 /** Clocks of those who verify may be behind ours. */
-const backdateMs = 60_000;
-const maxKeys = 4;
+const BACKDATE_MS = 60_000;
+const MAX_KEYS = 4;
 
 interface SigningKey {
   readonly key: KeyObject;
@@ -62,14 +62,14 @@ export class IdentityIssuer {
 
   issue(pod: PodIdentity, nowMs: number): SignedToken {
     const nowSeconds = Math.floor(nowMs / 1000);
-    const expires = nowSeconds + lifetimeMs / 1000;
+    const expires = nowSeconds + LIFETIME_MS / 1000;
     const header = { alg: "ES256", typ: "JWT", kid: this.#first.entry.kid };
     const claims = {
       iss: this.issuer,
       sub: `system:serviceaccount:${pod.namespace}:${pod.serviceAccount}`,
       aud: [this.issuer],
       iat: nowSeconds,
-      nbf: nowSeconds - backdateMs / 1000,
+      nbf: nowSeconds - BACKDATE_MS / 1000,
       exp: expires,
       "forage.dev": {
         namespace: pod.namespace,
@@ -99,8 +99,8 @@ export async function loadSigningKeys(path: string): Promise<readonly KeyObject[
   const blocks = (await readPrivateFile(path)).match(
     /-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]+-----END [A-Z ]*PRIVATE KEY-----/g,
   );
-  if (blocks === null || blocks.length > maxKeys)
-    throw new ConfigError(`${path} must hold 1 to ${maxKeys} private keys in PEM`);
+  if (blocks === null || blocks.length > MAX_KEYS)
+    throw new ConfigError(`${path} must hold 1 to ${MAX_KEYS} private keys in PEM`);
   return blocks.map((pem, index) => signingKey(pem, `${path}, key ${index + 1}`));
 }
 

@@ -6,18 +6,18 @@ import { ConfigError } from "../config.ts";
 import { KEY_BYTES, type SecretKey } from "./key-ring.ts";
 
 /** Old keys stay until their records are rewritten, which takes one start. */
-const maxKeys = 16;
+const MAX_KEYS = 16;
 
 export interface KeyFileOptions {
   /** The path from the configuration. */
   readonly path?: string | undefined;
   /** The directory of systemd's credentials (`LoadCredential=`). */
   readonly credentialsDirectory?: string | undefined;
-  /** Made when it isn't there and nothing else is given. */
+  /** The path of the key file that is created when there is none and no other is configured. */
   readonly defaultPath: string;
 }
 
-const credentialName = "forage-secret-keys";
+const CREDENTIAL_NAME = "forage-secret-keys";
 
 /**
  * The keys, first the one to encrypt with: a key a line, 32 bytes in base64, blank lines and lines with # aside. From the
@@ -26,7 +26,7 @@ const credentialName = "forage-secret-keys";
 export async function loadKeys(options: KeyFileOptions): Promise<readonly SecretKey[]> {
   const { path, credentialsDirectory, defaultPath } = options;
   if (path === undefined && credentialsDirectory !== undefined) {
-    const credential = join(credentialsDirectory, credentialName);
+    const credential = join(credentialsDirectory, CREDENTIAL_NAME);
     // systemd guards the directory; the modes in it are its own affair.
     if (await hasFile(credential)) return parseKeys(await readFile(credential, "utf8"), credential);
   }
@@ -51,8 +51,8 @@ export function parseKeys(text: string, file: string): readonly SecretKey[] {
       return { id: keyIdOf(bytes), bytes };
     });
   if (keys.length === 0) throw new ConfigError(`${file} holds no key`);
-  if (keys.length > maxKeys)
-    throw new ConfigError(`${file} holds ${keys.length} keys; at most ${maxKeys} are read`);
+  if (keys.length > MAX_KEYS)
+    throw new ConfigError(`${file} holds ${keys.length} keys; at most ${MAX_KEYS} are read`);
   if (new Set(keys.map(({ id }) => id)).size < keys.length)
     throw new ConfigError(`${file} holds a key twice`);
   return keys;

@@ -5,33 +5,33 @@ import { KeyRing } from "./key-ring.ts";
 
 const old = { id: "old", bytes: randomBytes(32) };
 const fresh = { id: "fresh", bytes: randomBytes(32) };
-const place = "object-versions/shop/secret/db/1";
+const PLACE = "object-versions/shop/secret/db/1";
 const canary = Buffer.from("hunter2-canary");
 
 test("what was sealed opens in its place, and looks different every time", () => {
   const ring = new KeyRing([fresh], randomBytes);
-  const [a, b] = [ring.seal(canary, place), ring.seal(canary, place)];
-  assert.deepEqual(ring.open(a, place), canary);
+  const [a, b] = [ring.seal(canary, PLACE), ring.seal(canary, PLACE)];
+  assert.deepEqual(ring.open(a, PLACE), canary);
   assert.equal(a.keyId, "fresh");
   assert.notDeepEqual(a.ciphertext, b.ciphertext);
   assert.equal(a.ciphertext.includes(canary), false);
-  assert.deepEqual(ring.open(ring.seal(new Uint8Array(0), place), place), Buffer.alloc(0));
+  assert.deepEqual(ring.open(ring.seal(new Uint8Array(0), PLACE), PLACE), Buffer.alloc(0));
 });
 
 test("with several keys the first seals and all open", () => {
-  const sealed = new KeyRing([old], randomBytes).seal(canary, place);
+  const sealed = new KeyRing([old], randomBytes).seal(canary, PLACE);
   const both = new KeyRing([fresh, old], randomBytes);
-  assert.deepEqual(both.open(sealed, place), canary);
-  assert.equal(both.seal(canary, place).keyId, "fresh");
+  assert.deepEqual(both.open(sealed, PLACE), canary);
+  assert.equal(both.seal(canary, PLACE).keyId, "fresh");
   assert.throws(
-    () => new KeyRing([fresh], randomBytes).open(sealed, place),
+    () => new KeyRing([fresh], randomBytes).open(sealed, PLACE),
     /encrypted with key old: put it back/,
   );
 });
 
 test("whatever was changed, cut or moved doesn't open, and the error says nothing of it", () => {
   const ring = new KeyRing([fresh], randomBytes);
-  const sealed = ring.seal(canary, place);
+  const sealed = ring.seal(canary, PLACE);
   const flipped = (bytes: Buffer, at: number): Buffer => {
     const copy = Buffer.from(bytes);
     copy[at] = (copy[at] ?? 0) ^ 1;
@@ -47,7 +47,7 @@ test("whatever was changed, cut or moved doesn't open, and the error says nothin
   ];
   for (const forgery of forgeries) {
     assert.throws(
-      () => ring.open(forgery, place),
+      () => ring.open(forgery, PLACE),
       (error: Error) => {
         assert.match(error.message, /was changed on disk/);
         assert.equal(error.cause, undefined);
@@ -57,5 +57,5 @@ test("whatever was changed, cut or moved doesn't open, and the error says nothin
   }
   assert.throws(() => ring.open(sealed, "object-versions/shop/secret/other/1"), /was changed on disk/);
   const imposter = new KeyRing([{ id: "fresh", bytes: randomBytes(32) }], randomBytes);
-  assert.throws(() => imposter.open(sealed, place), /another key of the name/);
+  assert.throws(() => imposter.open(sealed, PLACE), /another key of the name/);
 });

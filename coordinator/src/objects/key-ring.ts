@@ -8,10 +8,10 @@ export interface SecretKey {
   readonly bytes: Uint8Array;
 }
 
-const algorithm = "aes-256-gcm";
+const ALGORITHM = "aes-256-gcm";
 export const KEY_BYTES = 32;
-const nonceBytes = 12;
-const tagBytes = 16;
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
 
 /**
  * Encrypts with the first key, decrypts with whichever a record names. `place`, where a record lies in the store, is
@@ -36,8 +36,8 @@ export class KeyRing {
   }
 
   seal(plain: Uint8Array, place: string): Sealed {
-    const nonce = this.#randomBytes(nonceBytes);
-    const cipher = createCipheriv(algorithm, this.#first.bytes, nonce, { authTagLength: tagBytes });
+    const nonce = this.#randomBytes(NONCE_BYTES);
+    const cipher = createCipheriv(ALGORITHM, this.#first.bytes, nonce, { authTagLength: TAG_BYTES });
     cipher.setAAD(Buffer.from(place));
     const ciphertext = Buffer.concat([cipher.update(plain), cipher.final(), cipher.getAuthTag()]);
     return { keyId: this.#first.id, nonce: Buffer.from(nonce), ciphertext };
@@ -52,10 +52,10 @@ export class KeyRing {
         `${place} is encrypted with key ${keyId}: put it back into the secret key file`,
       );
     try {
-      const decipher = createDecipheriv(algorithm, key.bytes, nonce, { authTagLength: tagBytes });
+      const decipher = createDecipheriv(ALGORITHM, key.bytes, nonce, { authTagLength: TAG_BYTES });
       decipher.setAAD(Buffer.from(place));
-      decipher.setAuthTag(ciphertext.subarray(-tagBytes));
-      return Buffer.concat([decipher.update(ciphertext.subarray(0, -tagBytes)), decipher.final()]);
+      decipher.setAuthTag(ciphertext.subarray(-TAG_BYTES));
+      return Buffer.concat([decipher.update(ciphertext.subarray(0, -TAG_BYTES)), decipher.final()]);
     } catch {
       // The library's error is left out on purpose: it has nothing to add.
       throw new CoordinatorError(

@@ -9,27 +9,27 @@ import {
 import { InstanceSecretsRecord } from "@forage/proto/forage/workspaces/v1/records";
 import { ConfigError } from "../config.ts";
 import { decodeRecord, encodeRecord } from "../model/codec.ts";
-import { acmeAccountPrefix, prefixes, signingAuthorityKey, versionKeyKey } from "../model/keys.ts";
+import { ACME_ACCOUNT_PREFIX, PREFIXES, SIGNING_AUTHORITY_KEY, VERSION_KEY_KEY } from "../model/keys.ts";
 import type { Store, StoredRecord } from "../store/index.ts";
 import { KEY_BYTES, KeyRing, type SecretKey } from "./key-ring.ts";
 import { Vault } from "./vault.ts";
 
 /** The number of records read at once. Each holds up to a megabyte. */
-const pageSize = 16;
+const PAGE_SIZE = 16;
 
 /** The vault over the keys; the first time in a cluster, the key for versions is made. Rejects when a key is missing. */
 export async function openVault(keys: readonly SecretKey[], store: Store): Promise<Vault> {
   const ring = new KeyRing(keys, randomBytes);
-  const stored = await store.get(versionKeyKey);
+  const stored = await store.get(VERSION_KEY_KEY);
   if (stored !== undefined) {
-    const sealed = decodeRecord(Sealed, versionKeyKey, stored.value);
+    const sealed = decodeRecord(Sealed, VERSION_KEY_KEY, stored.value);
     return new Vault(ring, openVersionKey(ring, sealed));
   }
   const versionKey = randomBytes(KEY_BYTES);
-  const value = encodeRecord(Sealed, ring.seal(versionKey, versionKeyKey));
+  const value = encodeRecord(Sealed, ring.seal(versionKey, VERSION_KEY_KEY));
   const { succeeded } = await store.txn(
-    [{ kind: "absent", key: versionKeyKey }],
-    [{ kind: "put", key: versionKeyKey, value }],
+    [{ kind: "absent", key: VERSION_KEY_KEY }],
+    [{ kind: "put", key: VERSION_KEY_KEY, value }],
   );
   return succeeded ? new Vault(ring, versionKey) : openVault(keys, store);
 }
@@ -37,7 +37,7 @@ export async function openVault(keys: readonly SecretKey[], store: Store): Promi
 /** Opens the key for versions. A failure means that the key file belongs to another store, which the operator has to correct. */
 function openVersionKey(ring: KeyRing, sealed: Sealed): Uint8Array {
   try {
-    return ring.open(sealed, versionKeyKey);
+    return ring.open(sealed, VERSION_KEY_KEY);
   } catch (error) {
     throw new ConfigError(
       `secretKeyFile: ${error instanceof Error ? error.message : "the keys don't fit the store"}`,
@@ -52,17 +52,17 @@ function openVersionKey(ring: KeyRing, sealed: Sealed): Uint8Array {
 export async function reseal(keys: readonly SecretKey[], store: Store): Promise<number> {
   const ring = new KeyRing(keys, randomBytes);
   let count = 0;
-  const stored = await store.get(versionKeyKey);
+  const stored = await store.get(VERSION_KEY_KEY);
   if (stored !== undefined && (await rewrite(stored, resealedKey(stored, ring), store))) count++;
   const kinds: readonly (readonly [string, typeof resealedVersion])[] = [
-    [prefixes.objectVersions, resealedVersion],
-    [prefixes.certificates, resealedCertificate],
-    [prefixes.certificateIssuers, resealedIssuer],
-    [prefixes.workspaceSecrets, (stored, ring) => resealedField(InstanceSecretsRecord, stored, ring)],
+    [PREFIXES.objectVersions, resealedVersion],
+    [PREFIXES.certificates, resealedCertificate],
+    [PREFIXES.certificateIssuers, resealedIssuer],
+    [PREFIXES.workspaceSecrets, (stored, ring) => resealedField(InstanceSecretsRecord, stored, ring)],
   ];
   for (const [prefix, resealed] of kinds) {
     for (let after: string | undefined, more = true; more; ) {
-      const page = await store.range(prefix, { limit: pageSize, ...(after !== undefined && { after }) });
+      const page = await store.range(prefix, { limit: PAGE_SIZE, ...(after !== undefined && { after }) });
       for (const record of page.records) if (await rewrite(record, resealed(record, ring), store)) count++;
       after = page.records.at(-1)?.key;
       more = page.more;
@@ -77,8 +77,8 @@ function resealedCertificate(stored: StoredRecord, ring: KeyRing): Uint8Array | 
 
 function resealedIssuer(stored: StoredRecord, ring: KeyRing): Uint8Array | undefined {
   const { key } = stored;
-  if (key.startsWith(acmeAccountPrefix)) return resealedField(AcmeAccountRecord, stored, ring);
-  return key === signingAuthorityKey ? resealedField(SigningAuthorityRecord, stored, ring) : undefined;
+  if (key.startsWith(ACME_ACCOUNT_PREFIX)) return resealedField(AcmeAccountRecord, stored, ring);
+  return key === SIGNING_AUTHORITY_KEY ? resealedField(SigningAuthorityRecord, stored, ring) : undefined;
 }
 
 interface Codec<T> {
@@ -86,7 +86,7 @@ interface Codec<T> {
   decode(bytes: Uint8Array): T;
 }
 
-/** For records that have one encrypted field among others. */
+/** Encrypts the field of a record that has one encrypted field among others with the present key. */
 function resealedField<T extends { key?: Sealed | undefined }>(
   type: Codec<T>,
   { key, value }: StoredRecord,

@@ -12,20 +12,20 @@ import type { Vault } from "./vault.ts";
 
 const old = { id: "old", bytes: randomBytes(32) };
 const fresh = { id: "fresh", bytes: randomBytes(32) };
-const db: ObjectName = { namespace: "shop", kind: "secret", name: "db" };
+const DB: ObjectName = { namespace: "shop", kind: "secret", name: "db" };
 const content = (text: string) => ({ password: Buffer.from(text), user: Buffer.from("root") });
 
 test("the same content of the same object has the same version; anything else another", async () => {
   const vault = await openVault([fresh], createMemoryStore({ clock: new VirtualClock() }));
-  const version = vault.versionOf(db, content("a"));
+  const version = vault.versionOf(DB, content("a"));
   assert.match(version, /^[0-9a-f]{64}$/);
-  assert.equal(vault.versionOf(db, { user: Buffer.from("root"), password: Buffer.from("a") }), version);
+  assert.equal(vault.versionOf(DB, { user: Buffer.from("root"), password: Buffer.from("a") }), version);
   const others = [
-    vault.versionOf(db, content("b")),
-    vault.versionOf({ ...db, name: "other" }, content("a")),
-    vault.versionOf({ ...db, namespace: "other" }, content("a")),
-    vault.versionOf({ ...db, kind: "config_map" }, content("a")),
-    (await openVault([fresh], createMemoryStore({ clock: new VirtualClock() }))).versionOf(db, content("a")),
+    vault.versionOf(DB, content("b")),
+    vault.versionOf({ ...DB, name: "other" }, content("a")),
+    vault.versionOf({ ...DB, namespace: "other" }, content("a")),
+    vault.versionOf({ ...DB, kind: "config_map" }, content("a")),
+    (await openVault([fresh], createMemoryStore({ clock: new VirtualClock() }))).versionOf(DB, content("a")),
   ];
   assert.equal(new Set([version, ...others]).size, 6);
 });
@@ -37,25 +37,25 @@ test("a secret's record holds no value in plain text, a config map's does", asyn
     ["registry_credential", false],
     ["config_map", true],
   ] as const) {
-    const record = vault.record({ ...db, kind }, content("hunter2-canary"), "v1", 1);
+    const record = vault.record({ ...DB, kind }, content("hunter2-canary"), "v1", 1);
     const bytes = Buffer.from(encodeRecord(ObjectVersionRecord, record));
     assert.equal(bytes.includes("hunter2-canary"), isPlain, kind);
-    assert.equal(vault.open({ ...db, kind }, record).password?.toString(), "hunter2-canary");
+    assert.equal(vault.open({ ...DB, kind }, record).password?.toString(), "hunter2-canary");
   }
 });
 
 test("a new first key takes over at a start; then the old one can go, and versions stay the same", async () => {
   const store = createMemoryStore({ clock: new VirtualClock() });
   const before = await openVault([old], store);
-  const names = Array.from({ length: 40 }, (_, i) => ({ ...db, name: `s${i}` }));
+  const names = Array.from({ length: 40 }, (_, i) => ({ ...DB, name: `s${i}` }));
   for (const name of names) await put(store, before, name);
-  await put(store, before, { ...db, kind: "config_map" });
-  const version = before.versionOf(db, content("a"));
+  await put(store, before, { ...DB, kind: "config_map" });
+  const version = before.versionOf(DB, content("a"));
 
   assert.equal(await reseal([fresh, old], store), 41, "every secret and the key for versions");
   assert.equal(await reseal([fresh, old], store), 0);
   const after = await openVault([fresh], store);
-  assert.equal(after.versionOf(db, content("a")), version);
+  assert.equal(after.versionOf(DB, content("a")), version);
   for (const name of names)
     assert.equal(after.open(name, await read(store, name)).password?.toString(), name.name);
 });
@@ -69,8 +69,8 @@ test("reports a missing key at the start, by its name", async () => {
 test("a record that was moved to another object doesn't open", async () => {
   const store = createMemoryStore({ clock: new VirtualClock() });
   const vault = await openVault([fresh], store);
-  const record = vault.record(db, content("a"), "v1", 1);
-  assert.throws(() => vault.open({ ...db, name: "other" }, record), /was changed on disk/);
+  const record = vault.record(DB, content("a"), "v1", 1);
+  assert.throws(() => vault.open({ ...DB, name: "other" }, record), /was changed on disk/);
 });
 
 async function put(store: Store, vault: Vault, name: ObjectName): Promise<void> {

@@ -39,7 +39,7 @@ export class Vault {
     return { version, createdAt, content: { $case: "sealed", value: sealed } };
   }
 
-  /** For records other than objects': `place` is the record's key. */
+  /** Encrypts a text for a record other than an object's. `place` is the record's key. */
   sealText(text: string, place: string): Sealed {
     return this.#ring.seal(Buffer.from(text), place);
   }
@@ -49,7 +49,7 @@ export class Vault {
     return this.#ring.open(sealed, place).toString("utf8");
   }
 
-  /** For encoded messages in records other than objects': `place` is the record's key. */
+  /** Encrypts a message for a record other than an object's. `place` is the record's key. */
   sealBytes(plain: Uint8Array, place: string): Sealed {
     return this.#ring.seal(plain, place);
   }

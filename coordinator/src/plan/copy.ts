@@ -1,32 +1,32 @@
-import { prefixes } from "../model/keys.ts";
+import { PREFIXES } from "../model/keys.ts";
 import type { Store, StoredRecord } from "../store/index.ts";
 import { TXN_BYTES_MAX, TXN_OPS_MAX } from "../store/limits.ts";
 
 /** The records that controllers decide by. Past rollouts, tokens, contents of objects and events are left out. */
-const copied = [
-  prefixes.nodes,
-  prefixes.reports,
-  prefixes.resources,
-  prefixes.podTemplates,
-  prefixes.pods,
-  prefixes.statuses,
-  prefixes.objects,
-  prefixes.revisions,
-  prefixes.workloadStatuses,
-  prefixes.scales,
-  prefixes.serviceAddresses,
+const COPIED = [
+  PREFIXES.nodes,
+  PREFIXES.reports,
+  PREFIXES.resources,
+  PREFIXES.podTemplates,
+  PREFIXES.pods,
+  PREFIXES.statuses,
+  PREFIXES.objects,
+  PREFIXES.revisions,
+  PREFIXES.workloadStatuses,
+  PREFIXES.scales,
+  PREFIXES.serviceAddresses,
 ] as const;
 
 /** Records read in one piece. */
-const pageSize = 500;
-const reservedBytes = 4096;
+const PAGE_SIZE = 500;
+const RESERVED_BYTES = 4096;
 
 /** Copies all of one revision of the store, in pieces between which `pause` lets others work. */
 export async function copyStore(from: Store, to: Store, pause: () => Promise<void>): Promise<void> {
   const at = from.revision;
-  for (const prefix of copied) {
+  for (const prefix of COPIED) {
     for (let after: string | undefined, more = true; more; ) {
-      const page = await from.range(prefix, { at, limit: pageSize, ...(after !== undefined && { after }) });
+      const page = await from.range(prefix, { at, limit: PAGE_SIZE, ...(after !== undefined && { after }) });
       for (const part of parts(page.records)) {
         await to.txn(
           [],
@@ -40,13 +40,13 @@ export async function copyStore(from: Store, to: Store, pause: () => Promise<voi
   }
 }
 
-/** As many as go into one transaction. */
+/** Yields the records in parts that each fit in one transaction. */
 function* parts(records: readonly StoredRecord[]): Generator<readonly StoredRecord[]> {
   let part: StoredRecord[] = [];
   let bytes = 0;
   for (const record of records) {
     const size = record.value.byteLength + Buffer.byteLength(record.key);
-    if (part.length === TXN_OPS_MAX || bytes + size > TXN_BYTES_MAX - reservedBytes) {
+    if (part.length === TXN_OPS_MAX || bytes + size > TXN_BYTES_MAX - RESERVED_BYTES) {
       yield part;
       part = [];
       bytes = 0;

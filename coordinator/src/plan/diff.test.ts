@@ -4,7 +4,7 @@ import type { ForageResource } from "@forage/proto/forest/v1/forage";
 import { aContainerService, aService } from "../../test/support/requests.ts";
 import { changedFields } from "./diff.ts";
 
-const container = { name: "main", image: "app:v1" };
+const CONTAINER = { name: "main", image: "app:v1" };
 const env = (...names: readonly string[]) =>
   names.map((name) => ({ name, valueSource: { $case: "value", value: `${name}!` } }));
 
@@ -71,7 +71,7 @@ test("long values are cut", () => {
 });
 
 function web(fields: object): ForageResource {
-  return aContainerService("web", { container: { ...container, ...fields } });
+  return aContainerService("web", { container: { ...CONTAINER, ...fields } });
 }
 
 function lines(before: ForageResource, after: ForageResource): string[] {

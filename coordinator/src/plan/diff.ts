@@ -5,8 +5,8 @@ import type { Labels } from "../model/labels.ts";
 import { setValueOf } from "./set-value.ts";
 
 /** Longer values are cut, because readers find them in the manifest. */
-const maxValueLength = 200;
-const resourceType = "forest.v1.ForageResource";
+const MAX_VALUE_LENGTH = 200;
+const RESOURCE_TYPE = "forest.v1.ForageResource";
 
 export interface Content {
   readonly resource: ForageResource | undefined;
@@ -31,7 +31,7 @@ export function changedFields(before: Content | undefined, after: Content | unde
 function flatten({ resource, labels }: Content): Map<string, string> {
   const found = new Map<string, string>();
   for (const [key, value] of Object.entries(labels)) found.set(`labels[${key}]`, value);
-  if (resource !== undefined) walk(resource, resourceType, "", found);
+  if (resource !== undefined) walk(resource, RESOURCE_TYPE, "", found);
   found.delete("name");
   return found;
 }
@@ -86,5 +86,5 @@ function plain(_key: string, value: unknown): unknown {
 }
 
 function cut(text: string | undefined): string | undefined {
-  return text !== undefined && text.length > maxValueLength ? `${text.slice(0, maxValueLength)}…` : text;
+  return text !== undefined && text.length > MAX_VALUE_LENGTH ? `${text.slice(0, MAX_VALUE_LENGTH)}…` : text;
 }

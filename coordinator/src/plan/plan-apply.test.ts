@@ -19,32 +19,32 @@ import type { NodeEntry } from "../state/entries.ts";
 import { planApply } from "./plan-apply.ts";
 import { optimisticStatus } from "./simulated-nodes.ts";
 
-const labels = { app: "shop" };
-const v1 = "registry.example/team/app:v1";
-const v2 = "registry.example/team/app:v2";
+const LABELS = { app: "shop" };
+const V1 = "registry.example/team/app:v1";
+const V2 = "registry.example/team/app:v2";
 
 /**
  * The promise of planning: the coordinator's controllers, left to themselves with an apply, take exactly the steps that were
  * planned, in the same order, and put the pods on the same nodes.
  */
 for (const [what, start, change] of [
-  ["a first deployment", [], [web(5, v1)]],
-  ["a rolling update", [web(5, v1)], [web(5, v2)]],
-  ["an update of one pod", [web(1, v1)], [web(1, v2)]],
-  ["more and newer pods", [web(2, v1)], [web(6, v2)]],
-  ["a smaller service", [web(5, v1)], [web(2, v1)]],
-  ["none at all", [web(3, v1)], [web(0, v1)]],
-  ["Recreate", [web(3, v1)], [web(3, v2, { updateStrategy: { type: "Recreate" } })]],
+  ["a first deployment", [], [web(5, V1)]],
+  ["a rolling update", [web(5, V1)], [web(5, V2)]],
+  ["an update of one pod", [web(1, V1)], [web(1, V2)]],
+  ["more and newer pods", [web(2, V1)], [web(6, V2)]],
+  ["a smaller service", [web(5, V1)], [web(2, V1)]],
+  ["none at all", [web(3, V1)], [web(0, V1)]],
+  ["Recreate", [web(3, V1)], [web(3, V2, { updateStrategy: { type: "Recreate" } })]],
   [
     "no surge",
-    [web(4, v1)],
-    [web(4, v2, { updateStrategy: { rollingUpdate: { maxSurge: "0", maxUnavailable: "1" } } })],
+    [web(4, V1)],
+    [web(4, V2, { updateStrategy: { rollingUpdate: { maxSurge: "0", maxUnavailable: "1" } } })],
   ],
-  ["more than there is room for", [], [web(30, v1)]],
-  ["a removal", [web(3, v1)], []],
-  ["one service in place of another", [web(3, v1)], [aContainerService("other")]],
+  ["more than there is room for", [], [web(30, V1)]],
+  ["a removal", [web(3, V1)], []],
+  ["one service in place of another", [web(3, V1)], [aContainerService("other")]],
   ["a job", [], [aJob("import", { jobConfig: { completions: 5, parallelism: 2 } })]],
-  ["services and a job together", [web(2, v1)], [web(2, v2), aJob("import"), aContainerService("other")]],
+  ["services and a job together", [web(2, V1)], [web(2, V2), aJob("import"), aContainerService("other")]],
 ] as const) {
   test(`what is planned is what is done: ${what}`, async (t) => {
     const fleet = await aFleet(t);
@@ -60,18 +60,18 @@ for (const [what, start, change] of [
 
 test("planning changes nothing and takes no step", async (t) => {
   const fleet = await aFleet(t);
-  await fleet.apply("a1", [web(3, v1)]);
+  await fleet.apply("a1", [web(3, V1)]);
   const before = fleet.store.revision;
-  await fleet.plan([web(5, v2)]);
+  await fleet.plan([web(5, V2)]);
   assert.equal(fleet.store.revision, before);
 });
 
 test("a cron job is not run: its steps end, and the next run is a note", async (t) => {
   const fleet = await aFleet(t);
-  const value = { schedule: "* * * * *", container: { name: "main", image: v1 } };
+  const value = { schedule: "* * * * *", container: { name: "main", image: V1 } };
   const cron = ForageResource.fromPartial({ name: "tick", spec: { $case: "cronJob", value } });
-  const waiting = aJob("wait", { container: { name: "main", image: v1 } });
-  const { resources } = await fleet.plan([cron, waiting, web(30, v1)]);
+  const waiting = aJob("wait", { container: { name: "main", image: V1 } });
+  const { resources } = await fleet.plan([cron, waiting, web(30, V1)]);
   const [planned] = resources;
   assert.equal(planned?.name, "tick");
   assert.ok(!planned?.steps.some(({ step }) => step === "start-run"), JSON.stringify(planned?.steps));
@@ -83,7 +83,7 @@ test("what pods and routes refer to and what does not exist is a note", async (t
   const ref = { secretName: "db", secretKey: "password" };
   const container = {
     name: "main",
-    image: v1,
+    image: V1,
     env: [{ name: "PASSWORD", valueSource: { $case: "secretRef" as const, value: ref } }],
   };
   const volumes = [
@@ -160,7 +160,7 @@ async function aFleet(t: TestContext) {
   /** Answers the steps that were taken until the rollout had ended and all was quiet. */
   const apply = async (applyId: string, resources: readonly ForageResource[]): Promise<Step[]> => {
     done.length = 0;
-    const request = aRequest(applyId, resources, labels);
+    const request = aRequest(applyId, resources, LABELS);
     const { rolloutId } = await applyResources(request, { store, state, clock, randomName });
     for (let looks = 0; looks < 4_000; looks++) {
       await quiet(state);
@@ -172,7 +172,7 @@ async function aFleet(t: TestContext) {
     return assert.fail("the rollout did not end");
   };
   const plan = (resources: readonly ForageResource[]) =>
-    planApply(aRequest("", resources, labels), {
+    planApply(aRequest("", resources, LABELS), {
       store,
       state,
       nowMs: clock.nowMs(),
@@ -195,7 +195,10 @@ async function quiet(state: ClusterView): Promise<void> {
   }
 }
 
-/** By workload, since these don't wait for one another. Names of pods that are made on the way are anyone's guess. */
+/**
+ * Returns the steps by workload, because workloads don't wait for one another. The names of pods created meanwhile can't be
+ * predicted.
+ */
 function doneLines(steps: readonly Step[], before: Pods): string[] {
   const lines = steps.map(({ workload, step, pod, why, ...rest }) => {
     const detail = Object.entries(rest)

@@ -22,11 +22,11 @@ export interface PlanOptions extends SandboxOptions {
 }
 
 /** A job of thousands of pods takes thousands of rounds, and later rounds look like the first ones. */
-const maxRounds = 100;
-const maxSteps = 500;
-/** For something to happen that only time brings: a deadline, a second try. */
-const maxWaitMs = 2 * 3600 * 1000;
-const maxWaits = 2_000;
+const MAX_ROUNDS = 100;
+const MAX_STEPS = 500;
+/** The limit of a wait for something that only time brings, such as a deadline or another attempt. */
+const MAX_WAIT_MS = 2 * 3600 * 1000;
+const MAX_WAITS = 2_000;
 
 interface Outcome {
   readonly steps: ReadonlyMap<string, readonly PlannedStep[]>;
@@ -71,10 +71,10 @@ async function tryOut(
   const workloads = new Set(changing.map(({ kind, name }) => workloadKey(request.namespace, kind, name)));
   const steps = new Map<string, PlannedStep[]>();
   const nowMs = clock.nowMs();
-  const untilMs = nowMs + maxWaitMs;
+  const untilMs = nowMs + MAX_WAIT_MS;
   const result = { steps, control, rolloutId, state, nowMs, namespace: request.namespace };
   let told = 0;
-  for (let round = 1, waits = 0; round <= maxRounds && told < maxSteps; ) {
+  for (let round = 1, waits = 0; round <= MAX_ROUNDS && told < MAX_STEPS; ) {
     const taken = (await sandbox.settle()).filter(({ workload }) => workloads.has(workload));
     addRound(taken, round, steps, sandbox, control);
     told += taken.length;
@@ -82,7 +82,7 @@ async function tryOut(
     if (await sandbox.report()) continue;
     const progress = control.rollouts.progress(rolloutId) ?? [];
     const over = taken.length === 0 && progress.every(({ status }) => isTerminal(status));
-    if (over || ++waits > maxWaits || !clock.next(untilMs)) return { ...result, cut: false };
+    if (over || ++waits > MAX_WAITS || !clock.next(untilMs)) return { ...result, cut: false };
   }
   return { ...result, cut: true };
 }
@@ -138,14 +138,14 @@ function notesOf(item: Pick<BundleItem, "kind" | "name" | "action">, outcome: Ou
   const notes = [...(schedule === undefined ? [] : [schedule]), ...missing];
   const found = control.rollouts.progress(rolloutId)?.find((it) => it.kind === kind && it.name === name);
   if (found === undefined) return notes;
-  const word = endings[found.status];
+  const word = ENDINGS[found.status];
   if (word !== undefined) return [`${word}: ${found.message}`, ...notes];
   if (isTerminal(found.status)) return notes;
   const end = cut ? "and so on; after these steps" : "goes no further by itself";
   return [`${end}: ${found.message}`, ...notes];
 }
 
-const endings: Partial<Record<RolloutStatus, string>> = {
+const ENDINGS: Partial<Record<RolloutStatus, string>> = {
   [RolloutStatus.FAILED]: "would fail",
   [RolloutStatus.ROLLED_BACK]: "would be rolled back",
 };

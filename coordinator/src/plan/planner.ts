@@ -4,13 +4,13 @@ import { CoordinatorError } from "../errors.ts";
 import { type PlanOptions, planApply } from "./plan-apply.ts";
 
 /** Each plan copies the fleet while it runs. Waiting plans cost no memory. */
-const maxWaiting = 16;
+const MAX_WAITING = 16;
 
 export interface PlannerOptions extends Omit<PlanOptions, "nowMs"> {
   readonly nowMs: () => number;
 }
 
-/** Makes plans one after the other, so that there is only one copy of the fleet at a time. */
+/** Makes plans and trials one after the other, so that there is only one copy of the fleet at a time. */
 export class Planner {
   readonly #options: PlannerOptions;
   #last: Promise<unknown> = Promise.resolve();
@@ -21,14 +21,25 @@ export class Planner {
   }
 
   /** The request has been validated. Throws RESOURCE_EXHAUSTED when too many wait already. */
-  async plan(request: ApplyResourcesRequest): Promise<PlanResponse> {
-    if (this.#waiting >= maxWaiting)
-      throw new CoordinatorError("RESOURCE_EXHAUSTED", `${maxWaiting} plans are being made; try again later`);
+  plan(request: ApplyResourcesRequest): Promise<PlanResponse> {
+    return this.inTurn((options) => planApply(request, options));
+  }
+
+  /**
+   * Runs something else that needs a copy of the fleet, once those before it have ended. Throws RESOURCE_EXHAUSTED when too many
+   * wait already.
+   */
+  async inTurn<T>(run: (options: PlanOptions) => Promise<T>): Promise<T> {
+    if (this.#waiting >= MAX_WAITING)
+      throw new CoordinatorError(
+        "RESOURCE_EXHAUSTED",
+        `${MAX_WAITING} plans and trials wait for their turn; try again later`,
+      );
     this.#waiting++;
     const before = this.#last;
     const mine = (async () => {
       await before;
-      return planApply(request, { ...this.#options, nowMs: this.#options.nowMs() });
+      return run({ ...this.#options, nowMs: this.#options.nowMs() });
     })();
     this.#last = mine.catch(() => {});
     try {

@@ -1,6 +1,7 @@
 import { VirtualClock } from "@forage/common/virtual-clock";
 import { pino } from "pino";
 import { type Control, type ControlOptions, startControl } from "../control/control.ts";
+import type { MassLoss } from "../control/eviction/mass-loss.ts";
 import type { TakenStep } from "../control/step-sink.ts";
 import { recordStatuses } from "../link/reports.ts";
 import { MetricsCollector } from "../metrics/metrics-collector.ts";
@@ -33,9 +34,9 @@ export interface SandboxOptions {
 }
 
 /** Turns without anything new after which everything counts as done: steps hand over to one another within one. */
-const quietTurns = 3;
+const QUIET_TURNS = 3;
 /** The interval of measurements. It has no effect, because a plan measures nothing. */
-const metricsIntervalMs = 15_000;
+const METRICS_INTERVAL_MS = 15_000;
 
 /**
  * A copy of the fleet in memory. The coordinator's own controllers run on it, against simulated nodes on which everything
@@ -85,16 +86,17 @@ export class Sandbox {
     this.#known = new Set(parts.state.pods().map(({ record }) => record.uid));
   }
 
-  /** From now on the controllers work. */
-  start(): Control {
+  /** Starts the controllers. With `massLoss` they take most nodes for lost at once. */
+  start(massLoss?: MassLoss): Control {
     const { store, state, clock } = this;
-    const metrics = new MetricsCollector({ state, clock, intervalMs: metricsIntervalMs });
+    const metrics = new MetricsCollector({ state, clock, intervalMs: METRICS_INTERVAL_MS });
     const control = startControl({
       ...this.#options.control,
       store,
       state,
       clock,
       metrics,
+      massLoss,
       log: pino({ level: "silent" }),
       steps: { take: (step) => this.#steps.push(step) },
       // When a run is due is the schedule's affair; what an apply does is over before.
@@ -111,7 +113,7 @@ export class Sandbox {
   /** Lets the controllers work until they wait for something. Answers the steps that they took. */
   async settle(): Promise<TakenStep[]> {
     let quiet = 0;
-    for (let seen = -1; quiet < quietTurns; ) {
+    for (let seen = -1; quiet < QUIET_TURNS; ) {
       await this.#options.turn();
       if (this.#broken !== undefined) throw this.#broken.error;
       quiet = this.state.revision === seen ? quiet + 1 : 0;

@@ -12,11 +12,11 @@ import { isLocalOnly } from "../state/node-labels.ts";
 import { serves } from "../state/serves.ts";
 
 /** An annotation of services with session affinity: for how many seconds a client stays with its pod. */
-export const affinityAnnotation = "forage.dev/session-affinity-seconds";
+export const AFFINITY_ANNOTATION = "forage.dev/session-affinity-seconds";
 /** An annotation of services of type LoadBalancer: the requested addresses, one of each family, separated by commas. */
-export const loadBalancerIpAnnotation = "forage.dev/load-balancer-ip";
+export const LOAD_BALANCER_IP_ANNOTATION = "forage.dev/load-balancer-ip";
 /** Kubernetes' default: three hours. */
-const defaultAffinitySeconds = 10_800;
+const DEFAULT_AFFINITY_SECONDS = 10_800;
 
 /** Returns the state of a service for agents, or undefined when there is no such service. */
 export function serviceStateOf(
@@ -57,8 +57,8 @@ export function typeOf({ spec }: Pick<ServiceEntry, "spec">): string {
 
 function affinitySecondsOf({ spec }: ServiceEntry): number {
   if (spec.sessionAffinity !== "ClientIP") return 0;
-  const given = spec.annotations[affinityAnnotation];
-  return given === undefined ? defaultAffinitySeconds : Number(given);
+  const given = spec.annotations[AFFINITY_ANNOTATION];
+  return given === undefined ? DEFAULT_AFFINITY_SECONDS : Number(given);
 }
 
 /** Ready pods that serve at least one of the ports, by name. A headless service without ports has all ready pods. */

@@ -5,6 +5,7 @@ import { aNode, aPod, aServiceEntry } from "../../test/support/entries.ts";
 import { HandFedState } from "../../test/support/hand-fed-state.ts";
 import { poison } from "../../test/support/poison.ts";
 import { randomOf } from "../../test/support/random.ts";
+import { type BuiltInService, BuiltInServices } from "../model/built-in-service.ts";
 import { ServiceTable } from "./service-table.ts";
 
 const ready = (containerPort = 8080, hostPort = 20_000) => ({
@@ -143,13 +144,35 @@ test("an unreadable service keeps its published state, and others are published"
   assert.deepEqual([...told(undefined).services.keys()].sort(), ["shop/a", "shop/bad", "shop/z"]);
 });
 
-function start(contents: ConstructorParameters<typeof HandFedState>[0], partBytes?: number) {
+test("a built-in service is published until a service of its name is applied", () => {
+  const { fed, told } = start({ nodes: [aNode({ name: "n1" })] }, undefined, [
+    { namespace: "shop", name: "own", port: 8_443, addresses: ["192.0.2.9"] },
+  ]);
+  const first = told(undefined);
+  const own = first.services.get("shop/own");
+  assert.deepEqual([own?.type, own?.virtualIps], ["Headless", []]);
+  assert.partialDeepStrictEqual(own?.endpoints, [
+    { hostIp: "192.0.2.9", hostPorts: [8_443], hostNetwork: true },
+  ]);
+  fed.put({ resources: [aServiceEntry({ name: "own", spec: { target: "web" } })] });
+  const second = told(first.version);
+  assert.equal(second.services.get("shop/own")?.type, "ClusterIP");
+  fed.remove("resources/shop/service/own");
+  assert.deepEqual(told(second.version).services.get("shop/own"), own);
+});
+
+function start(
+  contents: ConstructorParameters<typeof HandFedState>[0],
+  partBytes?: number,
+  builtIn: readonly BuiltInService[] = [],
+) {
   const fed = new HandFedState(contents);
   const table = new ServiceTable({
     state: fed.state,
     domain: "cluster.local",
     virtualIpRanges: ["10.96.0.0/16"],
     defer: (run) => run(),
+    builtIn: new BuiltInServices(builtIn),
     ...(partBytes !== undefined && { partBytes }),
   });
   const told = (from: number | undefined) => {

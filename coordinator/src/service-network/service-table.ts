@@ -2,6 +2,7 @@ import { ConnectResponse, ServiceState } from "@forage/proto/forage/agent/v1/age
 import { addressesOfNode } from "../endpoints/change-keys.ts";
 import { ObjectFaults } from "../faults/object-faults.ts";
 import { type Delta, DeltaLog, type Step } from "../feed/delta-log.ts";
+import type { BuiltInServices } from "../model/built-in-service.ts";
 import { workloadKey } from "../model/workload.ts";
 import type { ClusterView } from "../state/cluster-view.ts";
 import type { Change, NodeEntry } from "../state/entries.ts";
@@ -12,7 +13,7 @@ import { serviceStateOf } from "./service-state.ts";
 
 export interface ServiceTableOptions {
   readonly state: ClusterView;
-  /** For example `cluster.local`. */
+  /** The cluster's domain, such as `cluster.local`. */
   readonly domain: string;
   /** CIDRs. */
   readonly virtualIpRanges: readonly string[];
@@ -22,6 +23,7 @@ export interface ServiceTableOptions {
   readonly partBytes?: number;
   /** Takes errors in the handling of one service. */
   readonly faults?: ObjectFaults;
+  readonly builtIn?: BuiltInServices | undefined;
 }
 
 interface Target {
@@ -30,7 +32,7 @@ interface Target {
   readonly workload: string;
 }
 
-/** All services as agents see them: worked out once for all, service by service as the view changes. */
+/** Holds all services as agents see them. Computes them once for all nodes, service by service as the view changes. */
 export class ServiceTable {
   readonly #options: ServiceTableOptions;
   readonly #log: DeltaLog<ServiceState>;
@@ -52,6 +54,7 @@ export class ServiceTable {
     for (const { record } of options.state.resources()) {
       if (record.kind === "service") this.#serviceChanged(record.namespace, record.name);
     }
+    for (const { namespace, name } of options.builtIn?.all() ?? []) this.#dirty.add(`${namespace}/${name}`);
     this.#settle();
     this.#unsubscribe = options.state.subscribe((changes) => this.#follow(changes));
   }
@@ -130,11 +133,16 @@ export class ServiceTable {
       const [namespace = "", name = ""] = key.split("/");
       // A service that can't be read keeps what agents have of it; the others go on.
       this.#faults.attempt({ kind: "service", namespace, name }, () =>
-        this.#log.set(key, serviceStateOf(this.#options.state, namespace, name)),
+        this.#log.set(key, this.#stateOf(namespace, name)),
       );
     }
     this.#dirty.clear();
     return this.#log.commit();
+  }
+
+  #stateOf(namespace: string, name: string): ServiceState | undefined {
+    const { state, builtIn } = this.#options;
+    return serviceStateOf(state, namespace, name) ?? builtIn?.stateOf(namespace, name);
   }
 
   #encode({ full, upserts, removals, more }: Delta<ServiceState>): Buffer {

@@ -1,7 +1,7 @@
 import type { ApiTokenRecord } from "@forage/identity/api-token";
 import { CoordinatorError } from "../errors.ts";
 import { decodeJsonRecord } from "../model/codec.ts";
-import { prefixes } from "../model/keys.ts";
+import { PREFIXES } from "../model/keys.ts";
 import type { StoredRecord } from "../store/index.ts";
 import type { ApiTokenEntry } from "./entries.ts";
 import type { IndexMap } from "./index-map.ts";
@@ -12,7 +12,7 @@ export function applyToken(
   key: string,
   stored: StoredRecord | undefined,
 ): { readonly before: ApiTokenEntry | undefined; readonly after: ApiTokenEntry | undefined } {
-  const id = key.slice(prefixes.apiTokens.length);
+  const id = key.slice(PREFIXES.apiTokens.length);
   const after: ApiTokenEntry | undefined = stored && {
     id,
     revision: stored.modRevision,

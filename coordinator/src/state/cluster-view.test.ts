@@ -16,7 +16,7 @@ import { ClusterView } from "./cluster-view.ts";
 import type { Change } from "./entries.ts";
 import { loadClusterView } from "./load-view.ts";
 
-const secretA = { $case: "secretRef", value: { secretName: "a", key: "k" } } as const;
+const SECRET_A = { $case: "secretRef", value: { secretName: "a", key: "k" } } as const;
 
 test("followed change by change, the view is the same as one that is read at the end", async () => {
   for (let seed = 0; seed < 40; seed++) {
@@ -88,7 +88,7 @@ test("rollouts of a resource come in the order of the store's revisions, those o
 test("pods get the template that their record refers to, and those of Indexed jobs their index", async (t) => {
   const { store, state } = await aView(t);
   const template = PodTemplate.fromPartial({
-    container: { name: "main", image: "app:v1", env: [{ name: "A", valueSource: secretA }] },
+    container: { name: "main", image: "app:v1", env: [{ name: "A", valueSource: SECRET_A }] },
     podConfig: {},
   });
   const shared = { namespace: "shop", kind: "job", name: "web", template };
@@ -235,7 +235,7 @@ function someContents(random: Random) {
   }
 }
 
-/** Everything that can be asked, in an order of its own. */
+/** Returns everything that the view can answer, in an order of its own. */
 function contentsOf(state: ClusterView) {
   const sorted = <T>(items: readonly T[], keyOf: (item: T) => string): T[] =>
     [...items].sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));

@@ -13,7 +13,7 @@ import {
   WorkloadStatusRecord,
 } from "@forage/proto/forage/store/v1/store";
 import { decodeRecord } from "../model/codec.ts";
-import { objectKey, podKey, prefixes, resourceKey } from "../model/keys.ts";
+import { objectKey, PREFIXES, podKey, resourceKey } from "../model/keys.ts";
 import type { ObjectName } from "../model/object-name.ts";
 import { workloadKey } from "../model/workload.ts";
 import type { StoredRecord, WatchEvent } from "../store/index.ts";
@@ -41,8 +41,8 @@ import type { StateOptions } from "./state-options.ts";
 import { isDispensable } from "./unreadable.ts";
 
 /**
- * Everything the coordinator knows, in memory and indexed; all reads are served from here. It changes only by what the
- * store's watch brings (`apply`) and by nodes' health, which is about now and is not stored.
+ * Holds everything that the coordinator knows, in memory and indexed; all reads are served from here. Only the store's watch
+ * (`apply`) and the nodes' health change it. Health is about the present and is not stored.
  */
 export class ClusterView {
   readonly #resources = new IndexMap<ResourceEntry>(resourceGroups);
@@ -54,7 +54,9 @@ export class ClusterView {
   readonly podTemplates = new PodTemplates();
   /** Secrets, config maps and the like. */
   readonly objects = new ObjectsView();
-  /** By workload: the group `workload:KEY`; and by the objects that they are pinned to: `pin:NAMESPACE/KIND/NAME`. */
+  /**
+   * Revisions by workload (the group `workload:KEY`) and by the objects that they are pinned to (`pin:NAMESPACE/KIND/NAME`).
+   */
   readonly revisions = new RecordView<RevisionRecord>(RevisionRecord, (r) => [
     `workload:${workloadKey(r.namespace, r.kind, r.name)}`,
     ...Object.keys(r.objectVersions).map((name) => `pin:${r.namespace}/${name}`),
@@ -65,7 +67,7 @@ export class ClusterView {
   readonly scales = new RecordView<ScaleRecord>(ScaleRecord);
   /** Policies and quotas of namespaces that have any. */
   readonly namespaces = new RecordView<NamespaceRecord>(NamespaceRecord);
-  /** By address: the group `ip:ADDRESS`. */
+  /** Addresses of services by address: the group `ip:ADDRESS`. */
   readonly serviceAddresses = new RecordView<ServiceAddressRecord>(ServiceAddressRecord, (r) =>
     [...r.virtualIps, ...r.loadBalancerIps].map((ip) => `ip:${ip}`),
   );
@@ -80,7 +82,7 @@ export class ClusterView {
     this.#onUnreadable = options.onUnreadable;
   }
 
-  /** Everything up to this revision of the store is in view. */
+  /** The view contains everything up to this revision of the store. */
   get revision(): number {
     return this.#revision;
   }
@@ -256,24 +258,25 @@ export class ClusterView {
   #applyEvent(event: WatchEvent, changes: Change[]): void {
     const key = event.kind === "put" ? event.record.key : event.key;
     const record = event.kind === "put" ? event.record : undefined;
-    if (key.startsWith(prefixes.podTemplates)) this.podTemplates.apply(key, record);
-    else if (key.startsWith(prefixes.pods)) this.#applyPod(key, record, changes);
-    else if (key.startsWith(prefixes.statuses)) this.#applyStatus(key, record, changes);
-    else if (key.startsWith(prefixes.resources)) this.#applyResource(key, record, changes);
-    else if (key.startsWith(prefixes.nodes)) this.#applyNode(key, record, changes);
-    else if (key.startsWith(prefixes.reports)) this.#applyReport(key, record, changes);
-    else if (key.startsWith(prefixes.rollouts)) this.#applyRollout(key, record, changes);
-    else if (key.startsWith(prefixes.objects)) this.#applyObject(key, record, changes);
-    else if (key.startsWith(prefixes.objectVersions)) this.objects.applyVersion(key, record);
-    else if (key.startsWith(prefixes.revisions)) this.#applyRevision(key, record, changes);
-    else if (key.startsWith(prefixes.workloadStatuses)) this.#applyWorkloadStatus(key, record, changes);
-    else if (key.startsWith(prefixes.scales)) this.#applyScale(key, record, changes);
-    else if (key.startsWith(prefixes.serviceAddresses))
+    if (key.startsWith(PREFIXES.podTemplates)) this.podTemplates.apply(key, record);
+    else if (key.startsWith(PREFIXES.pods)) this.#applyPod(key, record, changes);
+    else if (key.startsWith(PREFIXES.statuses)) this.#applyStatus(key, record, changes);
+    else if (key.startsWith(PREFIXES.resources)) this.#applyResource(key, record, changes);
+    else if (key.startsWith(PREFIXES.nodes)) this.#applyNode(key, record, changes);
+    else if (key.startsWith(PREFIXES.reports)) this.#applyReport(key, record, changes);
+    else if (key.startsWith(PREFIXES.rollouts)) this.#applyRollout(key, record, changes);
+    else if (key.startsWith(PREFIXES.objects)) this.#applyObject(key, record, changes);
+    else if (key.startsWith(PREFIXES.objectVersions)) this.objects.applyVersion(key, record);
+    else if (key.startsWith(PREFIXES.revisions)) this.#applyRevision(key, record, changes);
+    else if (key.startsWith(PREFIXES.workloadStatuses)) this.#applyWorkloadStatus(key, record, changes);
+    else if (key.startsWith(PREFIXES.scales)) this.#applyScale(key, record, changes);
+    else if (key.startsWith(PREFIXES.serviceAddresses))
       changes.push({ kind: "service-address", ...this.serviceAddresses.apply(key, record) });
-    else if (key.startsWith(prefixes.keptPods))
+    else if (key.startsWith(PREFIXES.keptPods))
       changes.push({ kind: "kept-pod", ...this.keptPods.apply(key, record) });
-    else if (key.startsWith(prefixes.namespaces)) this.namespaces.apply(key, record);
-    else if (key.startsWith(prefixes.apiTokens))
+    else if (key.startsWith(PREFIXES.namespaces))
+      changes.push({ kind: "namespace", ...this.namespaces.apply(key, record) });
+    else if (key.startsWith(PREFIXES.apiTokens))
       changes.push({ kind: "api-token", ...applyToken(this.#tokens, key, record) });
   }
 
@@ -342,17 +345,17 @@ export class ClusterView {
       revision: stored.modRevision,
       ...found,
       workloadKey: workloadKey(found.record.namespace, found.record.workloadKind, found.record.workloadName),
-      ...statusOf(this.#statuses.get(key.slice(prefixes.pods.length))),
+      ...statusOf(this.#statuses.get(key.slice(PREFIXES.pods.length))),
     };
     changes.push({ kind: "pod", before: this.#pods.set(key, after), after });
   }
 
   #applyStatus(key: string, stored: StoredRecord | undefined, changes: Change[]): void {
-    const name = key.slice(prefixes.statuses.length);
+    const name = key.slice(PREFIXES.statuses.length);
     const record = stored && decodeRecord(PodStatusRecord, key, stored.value);
     if (record === undefined) this.#statuses.delete(name);
     else this.#statuses.set(name, record);
-    const before = this.#pods.get(prefixes.pods + name);
+    const before = this.#pods.get(PREFIXES.pods + name);
     if (before === undefined) return;
     const after = { ...before, ...statusOf(record) };
     this.#pods.set(before.key, after);
@@ -360,7 +363,7 @@ export class ClusterView {
   }
 
   #applyNode(key: string, stored: StoredRecord | undefined, changes: Change[]): void {
-    const name = key.slice(prefixes.nodes.length);
+    const name = key.slice(PREFIXES.nodes.length);
     const known = this.#nodes.get(name);
     const after = stored && {
       name,
@@ -373,7 +376,7 @@ export class ClusterView {
   }
 
   #applyReport(key: string, stored: StoredRecord | undefined, changes: Change[]): void {
-    const name = key.slice(prefixes.reports.length);
+    const name = key.slice(PREFIXES.reports.length);
     const report = stored && decodeRecord(NodeStatusRecord, key, stored.value);
     if (report === undefined) this.#reports.delete(name);
     else this.#reports.set(name, report);
@@ -385,7 +388,7 @@ export class ClusterView {
   }
 
   #applyRollout(key: string, stored: StoredRecord | undefined, changes: Change[]): void {
-    const id = key.slice(prefixes.rollouts.length);
+    const id = key.slice(PREFIXES.rollouts.length);
     const after = stored && {
       id,
       revision: stored.modRevision,

@@ -2,6 +2,7 @@ import type { ApiTokenRecord } from "@forage/identity/api-token";
 import type { PodStatus } from "@forage/proto/forage/agent/v1/agent";
 import type {
   KeptPodRecord,
+  NamespaceRecord,
   NodeRecord,
   NodeStatusRecord,
   ObjectRecord,
@@ -70,7 +71,7 @@ export interface NodeHealth {
   readonly ready: boolean;
   /** The reason why it is not ready. */
   readonly message: string;
-  /** It isn't ready, but most nodes are lost at once: endpoints on it stay as last known. */
+  /** Whether endpoints on the node stay as last known: it isn't ready, but most nodes are lost at once. */
   readonly kept?: boolean;
   /** The time of the last change of `ready`, since the epoch. Absent: the node has not connected since it joined. */
   readonly sinceMs?: number;
@@ -141,6 +142,12 @@ export type Change =
       readonly kind: "scale";
       readonly before: RecordEntry<ScaleRecord> | undefined;
       readonly after: RecordEntry<ScaleRecord> | undefined;
+    }
+  | {
+      /** Policies or quotas. */
+      readonly kind: "namespace";
+      readonly before: RecordEntry<NamespaceRecord> | undefined;
+      readonly after: RecordEntry<NamespaceRecord> | undefined;
     }
   | {
       readonly kind: "service-address";

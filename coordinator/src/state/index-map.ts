@@ -20,7 +20,7 @@ export class IndexMap<V> {
     return this.#values.values();
   }
 
-  /** All of one group, in the order in which they came. */
+  /** Returns all values of a group, in the order in which they were added. */
   group(name: string): V[] {
     const found: V[] = [];
     for (const key of this.#groups.get(name) ?? []) {

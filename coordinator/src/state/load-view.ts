@@ -2,7 +2,7 @@ import type { Store } from "../store/index.ts";
 import type { ClusterView } from "./cluster-view.ts";
 
 /** Records read in one piece at the start. */
-const pageSize = 1000;
+const PAGE_SIZE = 1000;
 
 /** Fills the view from the store, and hands over a function that keeps it filled until the signal. */
 export async function loadClusterView(
@@ -11,7 +11,7 @@ export async function loadClusterView(
 ): Promise<(signal: AbortSignal) => Promise<void>> {
   const at = store.revision;
   for (let after: string | undefined, more = true; more; ) {
-    const page = await store.range("", { at, limit: pageSize, ...(after !== undefined && { after }) });
+    const page = await store.range("", { at, limit: PAGE_SIZE, ...(after !== undefined && { after }) });
     state.load(page.records, page.more ? 0 : at);
     after = page.records.at(-1)?.key;
     more = page.more;

@@ -1,15 +1,15 @@
 import type { NodeEntry } from "./entries.ts";
 
 /** A label of nodes that others can't open connections to, such as those behind address translation: "local". */
-export const reachabilityLabel = "forage.dev/reachability";
-/** Its value is the node's name, always: it comes from the node's certificate. */
-export const hostnameLabel = "kubernetes.io/hostname";
+export const REACHABILITY_LABEL = "forage.dev/reachability";
+/** The label whose value always is the node's name, which comes from the node's certificate. */
+export const HOSTNAME_LABEL = "kubernetes.io/hostname";
 
 /**
  * Labels below the reserved prefixes that an agent may report about its own host: facts, as Kubernetes' NodeRestriction allows
  * them, and labels that only take something away from the host. Values that the operator sets take precedence.
  */
-const reportable: ReadonlySet<string> = new Set([
+const REPORTABLE: ReadonlySet<string> = new Set([
   "kubernetes.io/os",
   "kubernetes.io/arch",
   "beta.kubernetes.io/os",
@@ -20,21 +20,21 @@ const reportable: ReadonlySet<string> = new Set([
   "topology.kubernetes.io/region",
   "failure-domain.beta.kubernetes.io/zone",
   "failure-domain.beta.kubernetes.io/region",
-  reachabilityLabel,
+  REACHABILITY_LABEL,
   "forage.dev/exclude-from-load-balancers",
   "forage.dev/workspaces",
 ]);
 /** Keys that stand for the node's identity. `hostname` is a short form that the scheduler understands. */
-const identity: ReadonlySet<string> = new Set([hostnameLabel, "hostname"]);
-const reservedDomains = ["kubernetes.io", "k8s.io", "forage.dev"];
+const IDENTITY: ReadonlySet<string> = new Set([HOSTNAME_LABEL, "hostname"]);
+const RESERVED_DOMAINS = ["kubernetes.io", "k8s.io", "forage.dev"];
 
 /**
  * Reports whether the label counts when the node's agent reports it. Labels of reserved domains decide which node receives pods
  * and keys, so an agent can't give them to its own node; only the operator and the join token can. Pure.
  */
 export function mayReport(node: string, key: string, value: string): boolean {
-  if (identity.has(key)) return value === node;
-  return !isReserved(key) || reportable.has(key);
+  if (IDENTITY.has(key)) return value === node;
+  return !isReserved(key) || REPORTABLE.has(key);
 }
 
 /** Returns the labels that the agent reports and that don't count, sorted. Pure. */
@@ -59,13 +59,13 @@ export function labelsOf({ name, record, report }: NodeEntry): Record<string, st
   const reported = Object.entries(report?.report?.labels ?? {}).filter(([key, value]) =>
     mayReport(name, key, value),
   );
-  return { ...Object.fromEntries(reported), ...record.labels, [hostnameLabel]: name };
+  return { ...Object.fromEntries(reported), ...record.labels, [HOSTNAME_LABEL]: name };
 }
 
 /** One label out of `labelsOf`. */
 export function labelOf(node: NodeEntry | undefined, label: string): string | undefined {
   if (node === undefined) return undefined;
-  if (label === hostnameLabel) return node.name;
+  if (label === HOSTNAME_LABEL) return node.name;
   const operators = node.record.labels[label];
   if (operators !== undefined) return operators;
   const reported = node.report?.report?.labels[label];
@@ -74,12 +74,12 @@ export function labelOf(node: NodeEntry | undefined, label: string): string | un
 
 /** Reports whether the pods of a node can be reached from that node alone. */
 export function isLocalOnly(node: NodeEntry | undefined): boolean {
-  return labelOf(node, reachabilityLabel) === "local";
+  return labelOf(node, REACHABILITY_LABEL) === "local";
 }
 
 function isReserved(key: string): boolean {
   const slash = key.indexOf("/");
   if (slash < 0) return false;
   const domain = key.slice(0, slash);
-  return reservedDomains.some((reserved) => domain === reserved || domain.endsWith(`.${reserved}`));
+  return RESERVED_DOMAINS.some((reserved) => domain === reserved || domain.endsWith(`.${reserved}`));
 }

@@ -2,8 +2,8 @@ import type { NodeTaint } from "@forage/proto/forage/store/v1/store";
 import { nodeProblems } from "../model/node-conditions.ts";
 import type { NodeEntry } from "./entries.ts";
 
-export const unreachableTaint = "node.kubernetes.io/unreachable";
-export const notReadyTaint = "node.kubernetes.io/not-ready";
+export const UNREACHABLE_TAINT = "node.kubernetes.io/unreachable";
+export const NOT_READY_TAINT = "node.kubernetes.io/not-ready";
 
 /**
  * Returns the taints that follow from a node's state. A node with a problem gets no new pods. Its present pods leave once the
@@ -11,18 +11,18 @@ export const notReadyTaint = "node.kubernetes.io/not-ready";
  */
 export function conditionTaints({ health, record, report }: NodeEntry): NodeTaint[] {
   const taints: NodeTaint[] = [];
-  const away = health.ready ? undefined : health.sinceMs === undefined ? notReadyTaint : unreachableTaint;
+  const away = health.ready ? undefined : health.sinceMs === undefined ? NOT_READY_TAINT : UNREACHABLE_TAINT;
   const keys = new Set(nodeProblems(report?.report).map(({ taint }) => taint));
   if (away !== undefined) keys.add(away);
   for (const key of keys) taints.push({ key, value: "", effect: "NoSchedule", addedAt: undefined });
-  if (away === unreachableTaint && record.unreachableSince !== undefined)
-    taints.push({ key: unreachableTaint, value: "", effect: "NoExecute", addedAt: record.unreachableSince });
-  if (keys.has(notReadyTaint) && record.notReadySince !== undefined)
-    taints.push({ key: notReadyTaint, value: "", effect: "NoExecute", addedAt: record.notReadySince });
+  if (away === UNREACHABLE_TAINT && record.unreachableSince !== undefined)
+    taints.push({ key: UNREACHABLE_TAINT, value: "", effect: "NoExecute", addedAt: record.unreachableSince });
+  if (keys.has(NOT_READY_TAINT) && record.notReadySince !== undefined)
+    taints.push({ key: NOT_READY_TAINT, value: "", effect: "NoExecute", addedAt: record.notReadySince });
   return taints;
 }
 
 /** Reports whether it isn't ready by its own word. Pure. */
 export function isNotReady({ report }: NodeEntry): boolean {
-  return nodeProblems(report?.report).some(({ taint }) => taint === notReadyTaint);
+  return nodeProblems(report?.report).some(({ taint }) => taint === NOT_READY_TAINT);
 }

@@ -1,6 +1,6 @@
 import { ObjectRecord, ObjectVersionRecord } from "@forage/proto/forage/store/v1/store";
 import { decodeRecord } from "../model/codec.ts";
-import { objectKey, objectVersionKey, prefixes, versionsPrefix } from "../model/keys.ts";
+import { objectKey, objectVersionKey, PREFIXES, versionsPrefix } from "../model/keys.ts";
 import { isObjectKind, type ObjectKind, type ObjectName } from "../model/object-name.ts";
 import { type Priority, priorityOf } from "../model/priority.ts";
 import { toEpochMs } from "../model/timestamp.ts";
@@ -35,7 +35,7 @@ export class ObjectsView {
     return [...this.#versions.values()].map(({ owner, record }) => owner + record.version);
   }
 
-  /** All versions of the object that there are records of, also of an object that was deleted. */
+  /** Returns all versions of the object that have records, including those of a deleted object. */
   versionsOf(name: ObjectName): string[] {
     return this.#versions.group(versionsPrefix(name)).map(({ record }) => record.version);
   }
@@ -113,7 +113,7 @@ function groupsOf({ record }: ObjectEntry): string[] {
 /** The object that a version's key belongs to. */
 export function ownerOfVersion(key: string): (ObjectName & { readonly version: string }) | undefined {
   const [namespace = "", kind = "", name = "", version = ""] = key
-    .slice(prefixes.objectVersions.length)
+    .slice(PREFIXES.objectVersions.length)
     .split("/");
   return isObjectKind(kind) ? { namespace, kind, name, version } : undefined;
 }

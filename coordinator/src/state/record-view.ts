@@ -13,7 +13,7 @@ interface Decoder<T> {
   decode(bytes: Uint8Array): T;
 }
 
-/** All records of one kind, by their keys in the store and by groups. */
+/** Holds all records of one kind, by their keys in the store and by groups. */
 export class RecordView<T> {
   readonly #type: Decoder<T>;
   readonly #entries: IndexMap<RecordEntry<T>>;

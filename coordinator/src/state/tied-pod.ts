@@ -6,17 +6,17 @@ export function tieOf({ record, refs }: PodEntry): string | undefined {
   const claim = refs.find(({ kind }) => kind === "claim");
   if (claim !== undefined) return `its claim "${claim.name}" lies on ${record.node}`;
   const { nodeSelector, affinity } = record.template?.podConfig ?? {};
-  const selected = hostnameLabels.some((label) => nodeSelector?.[label] === record.node);
+  const selected = HOSTNAME_LABELS.some((label) => nodeSelector?.[label] === record.node);
   const terms = affinity?.nodeAffinity?.required?.terms ?? [];
   const demanded = terms.length > 0 && terms.every((term) => namesOnly(term, record.node));
   return selected || demanded ? `it selects ${record.node} by name` : undefined;
 }
 
-const hostnameLabels = ["kubernetes.io/hostname", "hostname"];
+const HOSTNAME_LABELS = ["kubernetes.io/hostname", "hostname"];
 
 function namesOnly({ matchExpressions, matchFields }: NodeSelectorTerm, node: string): boolean {
   return [
-    ...matchExpressions.filter(({ key }) => hostnameLabels.includes(key)),
+    ...matchExpressions.filter(({ key }) => HOSTNAME_LABELS.includes(key)),
     ...matchFields.filter(({ key }) => key === "metadata.name"),
   ].some(({ operator, values }) => operator === "In" && values.length === 1 && values[0] === node);
 }

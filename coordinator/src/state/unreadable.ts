@@ -1,6 +1,6 @@
 import { messageOf } from "@forage/common/message-of";
 import type { EventInput } from "../model/event.ts";
-import { prefixes } from "../model/keys.ts";
+import { PREFIXES } from "../model/keys.ts";
 
 /**
  * Records that the view can do without: agents report statuses again, rollouts and kept pods are history, and an unreadable token
@@ -8,11 +8,11 @@ import { prefixes } from "../model/keys.ts";
  * as deleted, and end healthy containers or reassign addresses. So it does not start without those.
  */
 const DISPENSABLE: readonly string[] = [
-  prefixes.statuses,
-  prefixes.keptPods,
-  prefixes.reports,
-  prefixes.rollouts,
-  prefixes.apiTokens,
+  PREFIXES.statuses,
+  PREFIXES.keptPods,
+  PREFIXES.reports,
+  PREFIXES.rollouts,
+  PREFIXES.apiTokens,
 ];
 
 export function isDispensable(key: string): boolean {

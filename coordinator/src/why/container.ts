@@ -13,7 +13,7 @@ export interface ContainerInput {
 }
 
 /** Keyed by the word of a container that waits: what to do about it. */
-const advices: Readonly<Record<string, string>> = {
+const ADVICES: Readonly<Record<string, string>> = {
   ErrImageNotFound: "check the image's name and tag, then apply again",
   ErrImageInvalid: "check that the image is made for this host's architecture, then apply again",
   ImagePullBackOff: "check that the node reaches the registry; it is tried again by itself",
@@ -29,7 +29,7 @@ function adviceFor(reason: string, namespace: string): string {
     return `name a registry credential of the namespace in pod_config.image_pull_secrets (\`${registry}\`)`;
   if (reason === "CreateContainerConfigError")
     return `create what is missing (\`${secret}\`, \`${config}\`); the pod starts by itself then`;
-  return advices[reason] ?? "";
+  return ADVICES[reason] ?? "";
 }
 
 /** Explains why one container isn't up; nothing for one that is, or that waits as it should. Pure. */

@@ -22,7 +22,7 @@ import type { PodCauses, RolloutFacts, WorkloadInput } from "./workload.ts";
 export interface ExplainOptions {
   readonly state: ClusterView;
   readonly unschedulable: { get(uid: string): UnschedulablePod | undefined };
-  /** Each node with what keeps the pod off it; undefined where that isn't what it waits for. */
+  /** Returns each node with the reason that excludes it. Undefined if the pod doesn't wait for a node. */
   readonly explainPlacement: (pod: PodEntry) => Explanation | undefined;
   readonly rolloutView: (workloadKey: string) => RolloutView | undefined;
   readonly nowMs: number;
@@ -114,7 +114,7 @@ function causesOf(pod: PodEntry, options: ExplainOptions): PodCauses {
   return { pod, ready, causes: counted ? [] : podCauses(podInput(pod, options)) };
 }
 
-const states: Partial<Record<AttemptState, string>> = {
+const STATES: Partial<Record<AttemptState, string>> = {
   [AttemptState.PROGRESSING]: "progressing",
   [AttemptState.SUCCEEDED]: "succeeded",
   [AttemptState.ROLLING_BACK]: "rolling back",
@@ -133,7 +133,7 @@ function rolloutFacts(view: RolloutView | undefined, keptPods: readonly string[]
   if (view === undefined) return undefined;
   const { attempt, hold, waitsForPromotion, prefetchStatus } = view;
   return {
-    state: (attempt && states[attempt.state]) ?? "",
+    state: (attempt && STATES[attempt.state]) ?? "",
     message: attempt?.message ?? "",
     paused: hold.type === "paused",
     canary: hold.type === "canary",

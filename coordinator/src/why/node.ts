@@ -5,7 +5,7 @@ import { type Cause, cause, type Explained } from "./cause.ts";
 export interface NodeInput {
   readonly node: NodeEntry;
   readonly pods: number;
-  /** Pods that a drain waits for, with the reason; undefined: it isn't being drained. */
+  /** The pods that a drain waits for, with the reasons. Undefined if the node isn't being drained. */
   readonly drainWaits: readonly string[] | undefined;
   readonly nowMs: number;
 }

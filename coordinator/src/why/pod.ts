@@ -11,14 +11,14 @@ export interface PodInput {
   readonly node: NodeEntry | undefined;
   /** The reason why no node accepts the pod, while it is unschedulable. */
   readonly unschedulable: string | undefined;
-  /** Each node with what keeps the pod off it, and the least that would help. */
+  /** Each node with the reason that excludes it, and the smallest change that would help. */
   readonly rejections: readonly string[];
   readonly nearest: string;
   readonly nowMs: number;
 }
 
 /** Reasons that a pod's node gives for the pod as a whole. */
-const wholeReasons: ReadonlySet<string> = new Set([
+const WHOLE_REASONS: ReadonlySet<string> = new Set([
   "Evicted",
   "InvalidSpec",
   "InvalidAssignment",
@@ -29,7 +29,7 @@ const wholeReasons: ReadonlySet<string> = new Set([
   "StopFailed",
 ]);
 
-const wholeAdvice: Readonly<Record<string, string>> = {
+const WHOLE_ADVICE: Readonly<Record<string, string>> = {
   InvalidSpec: "correct the manifest and apply it again",
   InvalidAssignment: "correct the manifest and apply it again",
   JournalNotWritten: "free space on the node's disk below the agent's dataDir; the pod then begins by itself",
@@ -87,8 +87,8 @@ export function podCauses(input: PodInput): Cause[] {
   if (status === undefined)
     return [cause("Starting", `node ${record.node} has received it and has not reported its state yet`)];
   if (status.ready || status.phase === PodPhase.SUCCEEDED) return [];
-  const whole = wholeReasons.has(status.reason)
-    ? [cause(status.reason, status.message, wholeAdvice[status.reason] ?? "")]
+  const whole = WHOLE_REASONS.has(status.reason)
+    ? [cause(status.reason, status.message, WHOLE_ADVICE[status.reason] ?? "")]
     : [];
   const at = { namespace: record.namespace, pod: record.name, node: record.node, nowMs: input.nowMs };
   const found = [...whole, ...status.containers.flatMap((container) => containerCauses(container, at))];

@@ -9,13 +9,13 @@ import { explainNode, type NodeInput } from "./node.ts";
 import { explainPod, type PodInput } from "./pod.ts";
 import { explainWorkload, type PodCauses, type WorkloadInput } from "./workload.ts";
 
-const nowMs = 1_000_000;
-const ready: PodFields = { status: { ready: true, phase: PodPhase.RUNNING } };
+const NOW_MS = 1_000_000;
+const READY: PodFields = { status: { ready: true, phase: PodPhase.RUNNING } };
 const ended = {
   exitCode: 3,
   reason: "Error",
   message: "no beans\nbye\n",
-  finishedAt: toTimestamp(nowMs - 5_000),
+  finishedAt: toTimestamp(NOW_MS - 5_000),
 };
 
 function container(fields: object): PodFields {
@@ -31,7 +31,7 @@ function waiting(reason: string, message = "", retryMs?: number): object {
 
 describe("pods", () => {
   const cases: readonly (readonly [string, PodFields, Partial<PodInput>, readonly string[], RegExp])[] = [
-    ["one that is ready", ready, {}, [], /^pod web-1 is ready$/],
+    ["one that is ready", READY, {}, [], /^pod web-1 is ready$/],
     ["one that has done its work", { status: { phase: PodPhase.SUCCEEDED } }, {}, [], /has done its work/],
     ["one that is being placed", { node: "" }, {}, ["Scheduling: it is being placed"], /is not ready/],
     [
@@ -56,14 +56,14 @@ describe("pods", () => {
     ],
     [
       "one on a node that is lost",
-      ready,
+      READY,
       { node: aNode({ ready: false }) },
       ["NodeLost: its node n1 is not ready: gone → forage why node/n1"],
       /is not ready: its node n1/,
     ],
     [
       "one on a node that was forgotten",
-      ready,
+      READY,
       { node: undefined },
       ["NodeForgotten: its node n1 was removed; another pod takes its place"],
       /./,
@@ -89,7 +89,7 @@ describe("pods", () => {
     ],
     [
       "a registry that is down",
-      container(waiting("ImagePullBackOff", "connection refused", nowMs + 20_000)),
+      container(waiting("ImagePullBackOff", "connection refused", NOW_MS + 20_000)),
       {},
       [
         "ImagePullBackOff: container main: connection refused (on node n1); the next try is in 20 s → check that the node reaches the registry; it is tried again by itself",
@@ -106,7 +106,7 @@ describe("pods", () => {
     [
       "a crash with its back-off",
       container({
-        ...waiting("CrashLoopBackOff", "…", nowMs + 20_000),
+        ...waiting("CrashLoopBackOff", "…", NOW_MS + 20_000),
         lastTermination: ended,
         restartCount: 4,
       }),
@@ -193,7 +193,7 @@ describe("pods", () => {
         unschedulable: undefined,
         rejections: [],
         nearest: "",
-        nowMs,
+        nowMs: NOW_MS,
       };
       const explained = explainPod({ ...input, ...more });
       const found = lines(explained);
@@ -341,7 +341,7 @@ describe("nodes", () => {
     ["one that is ready", {}, [], true],
     [
       "one that is lost",
-      { node: { ...gone, health: { ...gone.health, lastSeenMs: nowMs - 30_000 } }, pods: 2 },
+      { node: { ...gone, health: { ...gone.health, lastSeenMs: NOW_MS - 30_000 } }, pods: 2 },
       [/^NodeLost: gone; last heartbeat 30 s ago → .*Its 2 pods/],
       false,
     ],
@@ -369,7 +369,8 @@ describe("nodes", () => {
   ];
   for (const [what, fields, causes, healthy] of cases) {
     test(what, () => {
-      const explained = explainNode({ node: aNode(), pods: 0, drainWaits: undefined, nowMs, ...fields });
+      const quiet = { node: aNode(), pods: 0, drainWaits: undefined, nowMs: NOW_MS };
+      const explained = explainNode({ ...quiet, ...fields });
       const found = lines(explained);
       assert.equal(found.length, causes.length, found.join("\n"));
       for (const [index, wanted] of causes.entries()) assert.match(found[index] ?? "", wanted);

@@ -38,12 +38,12 @@ export interface WorkloadInput {
   readonly rollout: RolloutFacts | undefined;
   /** The autoscaler's last decision, as text. */
   readonly scaled: string | undefined;
-  /** For a job: how it stands. */
+  /** The state of a job. Undefined for other kinds. */
   readonly job: { readonly condition: string; readonly message: string } | undefined;
 }
 
 /** Names that a message gives. */
-const maxNamed = 3;
+const MAX_NAMED = 3;
 
 /** Explains why a container service or a job is not as it should be. Pure. */
 export function explainWorkload(input: WorkloadInput): Explained {
@@ -166,14 +166,14 @@ interface Group {
   readonly nodes: string[];
 }
 
-/** Pods on their way out or in are the least of troubles. */
+/** Returns the cause's weight. Pods that are starting or stopping matter least. */
 function weight({ reason }: Cause): number {
   if (reason === "Stopping") return 2;
   return reason === "Starting" || reason === "Scheduling" ? 1 : 0;
 }
 
 function namesOf(names: readonly string[]): string {
-  const more = names.length - maxNamed;
-  const shown = names.slice(0, maxNamed).join(", ");
+  const more = names.length - MAX_NAMED;
+  const shown = names.slice(0, MAX_NAMED).join(", ");
   return `pod${names.length === 1 ? "" : "s"} ${shown}${more > 0 ? ` and ${more} more` : ""}`;
 }

@@ -15,13 +15,13 @@ export interface ClientsOptions {
   readonly note: (what: string) => void;
 }
 
-const retryMs = 1_000;
+const RETRY_MS = 1_000;
 /** Answers that no call of ours may ever get. */
-const faults: ReadonlySet<string> = new Set(["INTERNAL", "INVALID", "UNIMPLEMENTED", "PERMISSION_DENIED"]);
+const FAULTS: ReadonlySet<string> = new Set(["INTERNAL", "INVALID", "UNIMPLEMENTED", "PERMISSION_DENIED"]);
 
 type Run = (coordinator: SimCoordinator) => Promise<unknown>;
 
-/** Whoever calls the coordinator, comes back when it was gone, and remembers what it was told. */
+/** Clients of the coordinator. They call again after it was gone, and remember its answers. */
 export class Clients {
   readonly #options: ClientsOptions;
   /** Rollouts whose ends have not been seen. */
@@ -39,7 +39,7 @@ export class Clients {
     return this.#calls;
   }
 
-  /** In a lane of its own each bundle is changed by one after the other. */
+  /** Applies a bundle. Requests in one lane follow one another. */
   apply(lane: string, request: ApplyResourcesRequest): void {
     this.#until(lane, `apply ${request.applyId}`, async (coordinator) => {
       const { rolloutId } = await coordinator.forage.applyResources(request, clientContext(coordinator.life));
@@ -63,7 +63,7 @@ export class Clients {
     });
   }
 
-  /** A coordinator is up again: streams that it cut are opened anew. */
+  /** A coordinator is up again: streams that it cut are opened again. */
   resume(coordinator: SimCoordinator): void {
     for (const id of this.watching) void this.#watch(id, coordinator);
   }
@@ -110,7 +110,7 @@ export class Clients {
       const coordinator = this.#options.coordinator();
       const answered = coordinator !== undefined && (await this.#attempt(what, run, coordinator));
       if (answered) return;
-      await new Promise<void>((resolve) => this.#options.time.schedule(retryMs, resolve));
+      await new Promise<void>((resolve) => this.#options.time.schedule(RETRY_MS, resolve));
     }
   }
 
@@ -128,7 +128,7 @@ export class Clients {
       if (error instanceof StoreError && error.code === "NO_SPACE") return false;
       const code = error instanceof CoordinatorError ? error.code : "INTERNAL";
       this.#options.note(`${what} fails: ${error instanceof Error ? error.message : error}`);
-      if (faults.has(code)) this.#options.blame(`${what}: ${error instanceof Error ? error.stack : error}`);
+      if (FAULTS.has(code)) this.#options.blame(`${what}: ${error instanceof Error ? error.stack : error}`);
       return code !== "CONFLICT";
     } finally {
       life.removeEventListener("abort", onDeath);

@@ -7,7 +7,7 @@ import { whatIsKeptInVain } from "./kept-rules.ts";
 import { Violation } from "./violation.ts";
 import type { World } from "./world.ts";
 
-/** What has not come to rest; undefined: all is as it is wanted. */
+/** Returns what has not come to rest. Undefined: everything is as desired. */
 export function whatIsOpen(world: World): string | undefined {
   const { rules, clients, coordinator, nodes } = world;
   const { state } = rules;
@@ -21,7 +21,7 @@ export function whatIsOpen(world: World): string | undefined {
     if (open !== undefined) return open;
   }
   if (world.lost !== undefined && coordinator.core.state.node(world.lost.name)?.health.ready)
-    return `nobody has noticed that ${world.lost.name} is gone`;
+    return `the loss of ${world.lost.name} is not noticed`;
   for (const { record } of state.pods())
     if (record.stoppingSince !== undefined && record.node !== world.lost?.name)
       return `pod ${record.name} is still stopping`;
@@ -32,7 +32,7 @@ export function whatIsOpen(world: World): string | undefined {
     const wanted = state.podsOnNode(node.name).map(({ record }) => record.uid);
     const { pods } = node;
     if (wanted.length !== pods.size || wanted.some((uid) => !pods.has(uid)))
-      return `node ${node.name} has ${pods.size} pods, ${wanted.length} are wanted`;
+      return `node ${node.name} has ${pods.size} pods, ${wanted.length} are desired`;
   }
   return undefined;
 }
@@ -64,7 +64,7 @@ function whatJobLacks({ namespace, name, resource }: ResourceRecord, state: Clus
   return ttl === 0n ? undefined : `job ${name} has ended and is still there`;
 }
 
-/** What must be so once all has come to rest. */
+/** Rules for a fleet that has come to rest. */
 export function assertConverged(world: World): void {
   const open = whatIsOpen(world);
   if (open !== undefined) throw new Violation(`it did not stay at rest: ${open}`);

@@ -2,15 +2,15 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { runHistories } from "./run-histories.ts";
 
-const stride = 20;
+const STRIDE = 20;
 /** Each place twice, in different histories. */
-const seeds = 4 * stride;
+const SEEDS = 4 * STRIDE;
 
 test("a coordinator that dies at any write, before or after it, leaves nothing that the next one can't go on with", async () => {
   const { broken, output } = await runHistories({
     from: 0,
-    count: seeds,
-    arguments: ["--crash-every", `${stride}`],
+    count: SEEDS,
+    arguments: ["--crash-every", `${STRIDE}`],
   });
   assert.ok(!broken, output);
 });

@@ -8,11 +8,11 @@ import type { Blame } from "./violation.ts";
 // An hour, less what the clocks of two lives of the coordinator differ by.
 const FOLLOWED_STEP_MS = 3_600_000 - 5_000;
 
-/** What must hold of runs of cron jobs: each time once at most, never a burst, and none beside another where that is forbidden. */
+/** Rules for runs of cron jobs: each time once at most, never a burst, and none beside another where that is forbidden. */
 export class CronRules {
   readonly #blame: Blame;
   readonly #state: ClusterView;
-  /** By namespace and cron job with its schedule's beginning, the latest time that was run. */
+  /** The latest time that was run, by namespace, cron job and the beginning of its schedule. */
   readonly #latest = new Map<string, number>();
   #clockMs = 0;
   #highestClockMs = 0;

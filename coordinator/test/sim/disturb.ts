@@ -26,23 +26,20 @@ export function disturb(world: World): void {
   else if (choice < 0.87) node.stallDisk(lengthMs(random));
   else if (choice < 0.9) world.jumpWallClock(aClockStep(world));
   else if (choice < 0.93) poison(world);
-  else if (world.hasRealAgents && choice < 0.97) node.fillDisk(lengthMs(random));
-  else if (world.hasRealAgents) node.jumpWallClock(aClockStep(world));
+  else if (choice < 0.97) node.fillDisk(lengthMs(random));
+  else node.jumpWallClock(aClockStep(world));
 }
 
-const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;
 
-/** Seeds of the histories with modelled agents stand for steps of an hour. */
-function aClockStep({ random, hasRealAgents }: World): number {
-  const longMs = hasRealAgents ? DAY_MS : HOUR_MS;
-  return random.pick([-longMs, -60_000, 60_000, longMs]);
+function aClockStep({ random }: World): number {
+  return random.pick([-DAY_MS, -60_000, 60_000, DAY_MS]);
 }
 
 const LONGEST_MS = 600_000;
 
 /** Mostly less than a minute, at times up to ten. */
-function lengthMs(random: Random): number {
+export function lengthMs(random: Random): number {
   return 5_000 + random.below(random.chance(0.8) ? 55_000 : LONGEST_MS - 5_000);
 }
 
@@ -58,10 +55,10 @@ function pause(world: World, forMs: number): void {
 }
 
 /** Makes 10,000 pods: too many for a history of which a thousand are played. */
-const costly = "container service: more replicas than any fleet takes";
+const COSTLY = "container service: more replicas than any fleet takes";
 
 function poison(world: World): void {
   const { random } = world;
-  const what = random.pick(Object.keys(poisons).filter((it) => it !== costly));
+  const what = random.pick(Object.keys(poisons).filter((it) => it !== COSTLY));
   world.poison(what, poisons[what]?.(random.pick(world.nodes).name) ?? []);
 }

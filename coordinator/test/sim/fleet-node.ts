@@ -36,6 +36,16 @@ export interface NodeWitness {
   violation(what: string): void;
 }
 
+/** A fault of a host that lasts for a time. */
+export type HostTrouble =
+  | "calls-fail"
+  | "calls-time-out"
+  | "events-are-lost"
+  | "starts-fail"
+  | "pulls-fail"
+  | "probes-fail"
+  | "mounts-hang";
+
 /** One host with an agent, as a simulated world drives it. */
 export interface FleetNode {
   readonly name: string;
@@ -51,7 +61,7 @@ export interface FleetNode {
   partition(...directions: readonly Direction[]): void;
   heal(): void;
   breakStream(): void;
-  /** Gives up connections that do not answer, one after the other, until `answers` returns true. */
+  /** Closes connections that do not answer, one after the other, until `answers` returns true. */
   losePatience(answers: () => boolean): void;
   /** Changes something about the node and each pod that the coordinator has to write. */
   reportAgain(): void;
@@ -61,7 +71,11 @@ export interface FleetNode {
   fillDisk(forMs: number): void;
   /** Sets the wall clock of the host. */
   jumpWallClock(byMs: number): void;
-  /** Ends all faults of the disk and the way. */
+  /** Lets calls to the host's runtime, network or volumes fail for the time. */
+  troubleHost(trouble: HostTrouble, forMs: number): void;
+  /** Removes one running container behind the agent's back. */
+  removeContainer(): void;
+  /** Ends all faults of the disk, the host and the way. */
   calm(): void;
   /** Ends one container from outside. */
   crashContainer(): void;

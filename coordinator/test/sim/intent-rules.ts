@@ -1,6 +1,6 @@
 import { PodRecord } from "@forage/proto/forage/store/v1/store";
 import { decodeRecord } from "../../src/model/codec.ts";
-import { prefixes, resourceKey } from "../../src/model/keys.ts";
+import { PREFIXES, resourceKey } from "../../src/model/keys.ts";
 import type { ClusterView } from "../../src/state/cluster-view.ts";
 import type { PodEntry } from "../../src/state/entries.ts";
 import type { Op } from "../../src/store/index.ts";
@@ -8,16 +8,16 @@ import { isOfPoison } from "./poison-store.ts";
 import { rollingLimitsOf } from "./rolling-limits.ts";
 
 /** Pods stopped for one of these are not stopped by a rollout: limits of updates don't hold for what befalls them. */
-const forced = /taint|drain|evict|room|ended|deleted|preempt|unreachable|lost|forgotten|rebalance/i;
+const FORCED = /taint|drain|evict|room|ended|deleted|preempt|unreachable|lost|forgotten|rebalance/i;
 
 /**
- * What is wrong with a write, by the view by which it was decided: a rollout must not stop pods that are needed. Others may
- * have become unready in the same moment, which nobody can know.
+ * Returns the fault of a write, by the view by which it was decided: a rollout must not stop pods that are needed. Others may
+ * have become unready in the same moment, which no one can know.
  */
 export function wrongStops(state: ClusterView, ops: readonly Op[]): string | undefined {
   const stops = new Map<string, { readonly pod: PodEntry; readonly why: string }[]>();
   for (const op of ops) {
-    if (op.kind !== "put" || !op.key.startsWith(prefixes.pods) || isOfPoison(op.key)) continue;
+    if (op.kind !== "put" || !op.key.startsWith(PREFIXES.pods) || isOfPoison(op.key)) continue;
     const record = decodeRecord(PodRecord, op.key, op.value);
     const pod = state.pod(record.namespace, record.name);
     if (pod === undefined || pod.record.stoppingSince !== undefined || record.stoppingSince === undefined)
@@ -44,7 +44,7 @@ function wrongStopsOf(
   const limits = rollingLimitsOf(resource.workload);
   if (limits === undefined) return undefined;
   const going = new Set(stopped.map(({ pod }) => pod));
-  const taken = new Set(stopped.filter(({ why }) => forced.test(why)).map(({ pod }) => pod));
+  const taken = new Set(stopped.filter(({ why }) => FORCED.test(why)).map(({ pod }) => pod));
   const available = state.podsOfWorkload(key).filter((pod) => isAvailable(pod, state) && !taken.has(pod));
   const left = available.filter((pod) => !going.has(pod));
   if (left.length === available.length) return undefined;

@@ -5,7 +5,7 @@ import type { ClusterView } from "../../src/state/cluster-view.ts";
 import type { Change, PodEntry } from "../../src/state/entries.ts";
 import type { Blame } from "./violation.ts";
 
-/** What must hold of jobs: just their completions, each index once, and never more at a time than they ask for. */
+/** Rules for jobs: exactly their completions, each index once, and never more at a time than their parallelism. */
 export class JobRules {
   readonly #blame: Blame;
   readonly #state: ClusterView;
@@ -53,7 +53,7 @@ export class JobRules {
   #checkStatus(namespace: string, name: string, before: JobStatus | undefined, after: JobStatus): void {
     const wanted = completionsOf(this.#configOf(namespace, name));
     if (wanted !== undefined && after.succeeded > wanted)
-      this.#blame(`job ${name} has ${after.succeeded} completions, ${wanted} were wanted`);
+      this.#blame(`job ${name} has ${after.succeeded} completions, ${wanted} are desired`);
     const really = this.#done.get(after.run)?.size ?? 0;
     if (after.succeeded > really)
       this.#blame(`job ${name} counts ${after.succeeded} completions, and ${really} pods have ended well`);
@@ -81,11 +81,11 @@ export class JobRules {
       );
     const atOnce = config.parallelism || 1;
     if (open.length > atOnce)
-      this.#blame(`job ${workloadName} runs ${open.length} pods, ${atOnce} at a time were wanted`);
+      this.#blame(`job ${workloadName} runs ${open.length} pods, ${atOnce} at a time are desired`);
     const wanted = completionsOf(config);
     if (wanted !== undefined && open.length + status.succeeded > wanted)
       this.#blame(
-        `job ${workloadName} has ${status.succeeded} completions and runs ${open.length} pods, ${wanted} were wanted`,
+        `job ${workloadName} has ${status.succeeded} completions and runs ${open.length} pods, ${wanted} are desired`,
       );
     const twice = open.filter((pod) => job.index !== undefined && pod.record.job?.index === job.index);
     if (twice.length > 1) this.#blame(`job ${workloadName} runs index ${job.index} twice`);

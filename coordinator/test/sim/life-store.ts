@@ -16,11 +16,11 @@ import {
 } from "../../src/store/index.ts";
 import type { ProcessGate } from "./process-gate.ts";
 
-/** What becomes of one write: done, or the process dies just before or just after. */
+/** The fate of one write: done, or the process dies just before or just after. */
 export type Fate = "done" | "die-before" | "die-after";
 
 export interface LifeStoreOptions {
-  /** What outlives the process. */
+  /** The part that outlives the process. */
   readonly durable: Store;
   readonly time: VirtualClock;
   /** Aborted once the process is dead: nothing more comes of it then. */
@@ -32,7 +32,7 @@ export interface LifeStoreOptions {
   readonly gate: ProcessGate;
   /** Called for each write that comes to the disk. */
   readonly fate: () => Fate;
-  /** Looks at what is about to be written when it is asked for; what it returns is told whether it was written. */
+  /** Called with each write before it is done. The function that it returns is called with the result. */
   readonly witness: (compares: readonly Compare[], ops: readonly Op[]) => (result: TxnResult) => void;
 }
 

@@ -9,7 +9,7 @@ export class Way {
   readonly #random: Random;
   readonly #cut = { up: false, down: false };
   readonly #held = { up: new Set<() => void>(), down: new Set<() => void>() };
-  /** Of one message; the real time is between half and twice of it. */
+  /** The delay of one message; the real one is between half and twice of it. */
   latencyMs = 5;
 
   constructor(time: VirtualClock, random: Random) {
@@ -25,7 +25,7 @@ export class Way {
     for (const direction of directions) this.#cut[direction] = true;
   }
 
-  /** What was held back on the way arrives. */
+  /** Messages that were held back on the way arrive. */
   heal(): void {
     for (const direction of ["up", "down"] as const) {
       this.#cut[direction] = false;
@@ -82,7 +82,7 @@ export class Pipe<T> {
     this.#way.carry(this.#direction, () => {
       this.#moving = false;
       if (this.#closed) return;
-      // What was sent meanwhile was right behind it.
+      // Messages that were sent meanwhile were right behind it.
       for (const item of this.#queue.splice(0)) this.#deliver(item);
     });
   }

@@ -6,7 +6,7 @@ import {
 import { drainNode } from "../../src/api/operator/drain-node.ts";
 import { updateNode } from "../../src/api/operator/update-node.ts";
 import { updateRollout } from "../../src/api/operator/update-rollout.ts";
-import { namespace, type Script } from "./script.ts";
+import { NAMESPACE, type Script } from "./script.ts";
 import type { World } from "./world.ts";
 
 type Action = NonNullable<UpdateRolloutRequest["action"]>;
@@ -23,7 +23,7 @@ export function operate(world: World, script: Script): void {
     const bundle = script.anyBundle();
     script.forget(bundle);
     trace.add("user", `deletes ${bundle}`);
-    clients.delete(bundle, namespace, script.labelsOf(bundle));
+    clients.delete(bundle, NAMESPACE, script.labelsOf(bundle));
   } else if (choice < 0.66) {
     const name = script.anyService();
     if (name !== undefined) changeRollout(world, script, name, anAction(world));
@@ -33,14 +33,14 @@ export function operate(world: World, script: Script): void {
   } else if (choice < 0.76) drain(world, random.pick(world.nodes).name);
 }
 
-/** Whatever was held back or kept away goes on. */
+/** Everything that was held back or kept away goes on. */
 export function putRight(world: World, script: Script): void {
   for (const name of script.services()) changeRollout(world, script, name, { $case: "resume", value: {} });
   for (const { name } of world.nodes)
-    changeNode(world, name, { unschedulable: false, removeTaints: [{ key: taintKey }] });
+    changeNode(world, name, { unschedulable: false, removeTaints: [{ key: TAINT_KEY }] });
 }
 
-const taintKey = "sim.example/away";
+const TAINT_KEY = "sim.example/away";
 
 function anAction({ random }: World): Action {
   return random.pick<Action>([
@@ -57,18 +57,23 @@ function aNodeChange({ random }: World): Parameters<typeof UpdateNodeRequest.fro
   return random.pick<Parameters<typeof UpdateNodeRequest.fromPartial>[0]>([
     { unschedulable: true },
     { unschedulable: false },
-    { setTaints: [{ key: taintKey, value: "", effect }] },
-    { removeTaints: [{ key: taintKey }] },
+    { setTaints: [{ key: TAINT_KEY, value: "", effect }] },
+    { removeTaints: [{ key: TAINT_KEY }] },
   ]);
 }
 
-const simUser = { kind: "user", name: "sim", grants: [{ role: "admin", namespaces: "*" }] } as const;
+const SIM_USER = { kind: "user", name: "sim", grants: [{ role: "admin", namespaces: "*" }] } as const;
 
 function changeRollout(world: World, script: Script, name: string, action: Action): void {
   world.trace.add("user", `${action.$case} of ${name}`);
-  const request = UpdateRolloutRequest.fromPartial({ namespace, kind: "container_service", name, action });
+  const request = UpdateRolloutRequest.fromPartial({
+    namespace: NAMESPACE,
+    kind: "container_service",
+    name,
+    action,
+  });
   world.clients.call(script.bundleOf(name), `${action.$case} ${name}`, (coordinator) =>
-    updateRollout(request, simUser, coordinator.core.services.operator),
+    updateRollout(request, SIM_USER, coordinator.core.services.operator),
   );
 }
 

@@ -4,22 +4,22 @@ import { type Random, randomOf } from "../support/random.ts";
 import { whatIsOpen } from "./convergence.ts";
 import { type Outcome, outcomeOf } from "./outcome.ts";
 import { imageOf } from "./programs.ts";
-import { namespace } from "./script.ts";
+import { NAMESPACE } from "./script.ts";
 import type { Secrets } from "./sim-coordinator.ts";
 import { simTime } from "./sim-time.ts";
 import { Trace } from "./trace.ts";
 import { Violation } from "./violation.ts";
 import { World, type WorldOptions } from "./world.ts";
 
-/** What befalls a fleet at rest. Nothing of it is a node's fault. */
-export const outages = [
+/** The faults that strike a fleet at rest. None of them is a node's. */
+export const OUTAGES = [
   /** The coordinator's own link is down. */
   "link",
   /** The same, but a few nodes are on its side of the cut. */
   "most-links",
   /** SIGSTOP and SIGCONT. */
   "held-up",
-  /** Its machine is paused. */
+  /** The machine is paused. */
   "suspended",
   "coordinator-down",
   "disk-stall",
@@ -32,10 +32,10 @@ export const outages = [
   "agent-down-clock-forward",
 ] as const;
 
-export type Outage = (typeof outages)[number];
+export type Outage = (typeof OUTAGES)[number];
 
 /** During these, and after them, no endpoint is withdrawn. */
-const keepsEndpoints: ReadonlySet<Outage> = new Set<Outage>([
+const KEEPS_ENDPOINTS: ReadonlySet<Outage> = new Set<Outage>([
   "link",
   "most-links",
   "held-up",
@@ -46,11 +46,11 @@ const keepsEndpoints: ReadonlySet<Outage> = new Set<Outage>([
   "clock-back",
 ]);
 
-const restMs = 20 * 60_000;
-const lookMs = 500;
+const REST_MS = 20 * 60_000;
+const LOOK_MS = 500;
 /** Longer than every grace, toleration and back-off together. */
-const afterwardsMs = 5 * 60_000;
-const agentDownMs = 25_000;
+const AFTERWARDS_MS = 5 * 60_000;
+const AGENT_DOWN_MS = 25_000;
 
 /** One outage of a fleet at rest, after which every container still runs that ran before. From its seed alone. */
 export async function simulateOutage(options: {
@@ -58,13 +58,13 @@ export async function simulateOutage(options: {
   readonly secrets: Secrets;
   readonly outage?: Outage;
   readonly echo?: (line: string) => void;
-  readonly makeNode?: WorldOptions["makeNode"];
+  readonly makeNode: WorldOptions["makeNode"];
 }): Promise<Outcome> {
   const { seed, secrets, echo, makeNode } = options;
   const time = simTime();
   const trace = new Trace({ nowMs: () => time.nowMs(), keep: 60, ...(echo && { echo }) });
   const random = randomOf(seed + 7_000_003);
-  const outage = options.outage ?? outages[seed % outages.length] ?? "link";
+  const outage = options.outage ?? OUTAGES[seed % OUTAGES.length] ?? "link";
   // With the short one, only what is known of the coordinator's own troubles saves the pods.
   const unreachableTolerationSeconds = outage.startsWith("agent-down") ? undefined : random.pick([3, 30]);
   const world = new World({
@@ -72,7 +72,7 @@ export async function simulateOutage(options: {
     random: randomOf(seed),
     trace,
     secrets,
-    ...(makeNode && { makeNode }),
+    makeNode,
     ...(unreachableTolerationSeconds !== undefined && { nodes: { unreachableTolerationSeconds } }),
   });
   return outcomeOf({ seed, world, trace, play: () => play(world, random, outage), where: outage });
@@ -80,7 +80,7 @@ export async function simulateOutage(options: {
 
 async function play(world: World, random: Random, outage: Outage): Promise<void> {
   for (const name of ["web", "api", "worker"]) world.clients.apply(name, request(name, 1 + random.below(4)));
-  const untilMs = world.time.nowMs() + restMs;
+  const untilMs = world.time.nowMs() + REST_MS;
   while (whatIsOpen(world) !== undefined || world.rules.state.pods().length === 0) {
     if (world.time.nowMs() >= untilMs) throw new Violation(`no rest to begin with: ${whatIsOpen(world)}`);
     await world.time.runUntil(world.time.nowMs() + 1_000);
@@ -92,7 +92,7 @@ async function play(world: World, random: Random, outage: Outage): Promise<void>
   const end = begin(world, random, outage, lengthMs);
   await watch(world, uids, outage, lengthMs);
   end();
-  await watch(world, uids, outage, afterwardsMs);
+  await watch(world, uids, outage, AFTERWARDS_MS);
   const open = whatIsOpen(world);
   if (open !== undefined) throw new Violation(`no rest afterwards: ${open}`);
 }
@@ -139,13 +139,13 @@ function begin(world: World, random: Random, outage: Outage, lengthMs: number): 
       disturbLinks(world, random, lengthMs);
       return () => {};
     case "agent-down-clock-forward":
-      world.time.schedule(random.below(agentDownMs), () => {
+      world.time.schedule(random.below(AGENT_DOWN_MS), () => {
         coordinator.gate.wallJumpMs += 3_600_000;
       });
-      random.pick(nodes).restartAgent(random.below(agentDownMs));
+      random.pick(nodes).restartAgent(random.below(AGENT_DOWN_MS));
       return () => {};
     case "agent-down":
-      random.pick(nodes).restartAgent(random.below(agentDownMs));
+      random.pick(nodes).restartAgent(random.below(AGENT_DOWN_MS));
       return () => {};
     default:
       return outage satisfies never;
@@ -163,7 +163,7 @@ function disturbLinks({ nodes, time }: World, random: Random, lengthMs: number):
 async function watch(world: World, uids: readonly string[], outage: Outage, lengthMs: number): Promise<void> {
   const untilMs = world.time.nowMs() + lengthMs;
   while (world.time.nowMs() < untilMs) {
-    await world.time.runUntil(Math.min(untilMs, world.time.nowMs() + lookMs), () => {
+    await world.time.runUntil(Math.min(untilMs, world.time.nowMs() + LOOK_MS), () => {
       check(world, uids, outage);
       return world.violation !== undefined;
     });
@@ -177,7 +177,7 @@ function check(world: World, uids: readonly string[], outage: Outage): void {
   const { coordinator, rules } = world;
   const stopping = rules.state.pods().find(({ record }) => record.stoppingSince !== undefined);
   if (stopping !== undefined) throw new Violation(`pod ${stopping.record.name} is to stop`);
-  if (!keepsEndpoints.has(outage) || !coordinator.up) return;
+  if (!KEEPS_ENDPOINTS.has(outage) || !coordinator.up) return;
   const { state } = coordinator.core;
   for (const { name } of world.nodes)
     if (!serves(state.node(name))) throw new Violation(`endpoints on ${name} were withdrawn`);
@@ -189,7 +189,7 @@ function request(name: string, replicas: number): ApplyResourcesRequest {
   const value = { scaling: { replicas }, container };
   return ApplyResourcesRequest.fromPartial({
     applyId: `apply-${name}`,
-    namespace,
+    namespace: NAMESPACE,
     resources: [{ name, spec: { $case: "containerService", value } }],
     labels: { bundle: name },
   });

@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { runHistories } from "./run-histories.ts";
 
-// Each kind of outage 20 times; one seed can be run again: node coordinator/test/sim/main.ts --outages --seed N --trace
-const seeds = 220;
+// Each kind of outage 20 times; one seed can be run again: node sim/main.ts --outages --seed N --trace
+const SEEDS = Number(process.env.FORAGE_SIM_SEEDS ?? 220);
 
 test("an outage of the coordinator's link, process, disk or clock, or of one agent, ends no container", async () => {
-  const { broken, output } = await runHistories({ from: 0, count: seeds, arguments: ["--outages"] });
+  const { broken, output } = await runHistories({ from: 0, count: SEEDS, arguments: ["--outages"] });
   assert.ok(!broken, output);
 });

@@ -15,23 +15,23 @@ import {
 import { encodeJsonRecord } from "../../src/model/codec.ts";
 import type { Poisons } from "./poison-store.ts";
 import {
-  absurd,
+  ABSURD,
   asking,
-  before,
+  BEFORE,
   container,
-  huge,
-  most,
-  namespace,
+  HUGE,
+  MOST,
+  NAMESPACE,
   node,
+  POISON_NODE,
   pod,
-  poisonNode,
   put,
   raw,
   resource,
   workload,
 } from "./poison-store.ts";
 
-/** Everything else that the store holds. */
+/** The poisoned records of all other kinds. */
 export const poisonedRecords: Poisons = {
   "pod: no template": (on) => [
     pod("bare", { template: undefined, node: on }),
@@ -40,18 +40,18 @@ export const poisonedRecords: Poisons = {
   "pod: no dates": (on) => [
     pod("dated", {
       node: on,
-      boundAt: absurd,
-      createdAt: before,
-      drainingSince: absurd,
+      boundAt: ABSURD,
+      createdAt: BEFORE,
+      drainingSince: ABSURD,
       drainCause: "rebalance",
     }),
-    pod("stopping", { node: on, stoppingSince: absurd }),
-    pod("drained", { node: on, drainingSince: before, drainCause: "drain" }),
+    pod("stopping", { node: on, stoppingSince: ABSURD }),
+    pod("drained", { node: on, drainingSince: BEFORE, drainCause: "drain" }),
     workload("dated", {}),
   ],
   "pod: nobody's": (on) => [
     pod("orphan", { workloadKind: "nonsense", workloadName: "", node: on }),
-    pod("lost", { node: "gone", job: { run: "none", index: huge } }),
+    pod("lost", { node: "gone", job: { run: "none", index: HUGE } }),
     pod("twin", { uid: "", node: on }),
   ],
   "pod: too much for its node": (on) => [
@@ -61,25 +61,25 @@ export const poisonedRecords: Poisons = {
   "pod status: nonsense": (on) => [
     workload("sick", {}),
     pod("sick", { node: on }),
-    put(`statuses/${namespace}/sick`, PodStatusRecord, {
-      ...{ node: "elsewhere", observedAt: absurd, readySince: before },
+    put(`statuses/${NAMESPACE}/sick`, PodStatusRecord, {
+      ...{ node: "elsewhere", observedAt: ABSURD, readySince: BEFORE },
       status: PodStatus.fromPartial({
         ...{ uid: "another", phase: 99, ready: true, podIp: "banana", podIps: ["", ":::"] },
         containers: [
-          { name: "", restartCount: huge, lastTermination: { exitCode: -huge, finishedAt: absurd } },
+          { name: "", restartCount: HUGE, lastTermination: { exitCode: -HUGE, finishedAt: ABSURD } },
         ],
-        hostPorts: [{ container: "x", containerPort: most, hostPort: most, protocol: "Nonsense" }],
+        hostPorts: [{ container: "x", containerPort: MOST, hostPort: MOST, protocol: "Nonsense" }],
       } as object),
     }),
   ],
   "pod template: nothing in it": (on) => [
-    put(`pod-templates/${namespace}/container_service/shared/none`, PodTemplateRecord, {}),
+    put(`pod-templates/${NAMESPACE}/container_service/shared/none`, PodTemplateRecord, {}),
     pod("shared", { templateRef: "none", template: undefined, node: on }),
   ],
   "service: ports that are none": () => [
     resource("service", "service", "ports", {
       target: "",
-      ports: [{ port: 0, targetPort: most, nodePort: huge, protocol: "Nonsense" }, { name: "named" }],
+      ports: [{ port: 0, targetPort: MOST, nodePort: HUGE, protocol: "Nonsense" }, { name: "named" }],
       type: "Nonsense",
       sessionAffinity: "ClientIP",
       annotations: {
@@ -96,17 +96,17 @@ export const poisonedRecords: Poisons = {
   ],
   "service address: no addresses": () => [
     resource("service", "service", "addressed", { target: "web", ports: [{ port: 80 }] }),
-    put(`service-addresses/${namespace}/addressed`, ServiceAddressRecord, {
+    put(`service-addresses/${NAMESPACE}/addressed`, ServiceAddressRecord, {
       ...{
-        namespace,
+        namespace: NAMESPACE,
         name: "addressed",
         virtualIps: ["banana", ""],
         loadBalancerIps: ["::::"],
         announcedBy: "nobody",
       },
-      ...{ nodePorts: [{ port: 0, protocol: "", nodePort: most }], releasedAt: absurd },
+      ...{ nodePorts: [{ port: 0, protocol: "", nodePort: MOST }], releasedAt: ABSURD },
     }),
-    put(`service-addresses/${namespace}/unnamed`, ServiceAddressRecord, { releasedAt: absurd }),
+    put(`service-addresses/${NAMESPACE}/unnamed`, ServiceAddressRecord, { releasedAt: ABSURD }),
   ],
   "route: rules that are none": () => [
     resource(
@@ -123,21 +123,27 @@ export const poisonedRecords: Poisons = {
                 headers: [{ name: "", type: "Nonsense", value: "(" }],
               },
             ],
-            backends: [{ serviceName: "", port: 0, weight: most }],
+            backends: [{ serviceName: "", port: 0, weight: MOST }],
             filters: [{}],
             timeout: "banana",
           },
         ],
-        priority: -huge,
+        priority: -HUGE,
       },
-      { createdAt: absurd },
+      { createdAt: ABSURD },
     ),
   ],
   "secret: content that can't be opened": () => [
-    put(`objects/${namespace}/secret/sealed`, ObjectRecord, {
-      ...{ namespace, kind: "secret", name: "sealed", versions: ["v1", "gone"], createdAt: absurd },
+    put(`objects/${NAMESPACE}/secret/sealed`, ObjectRecord, {
+      ...{
+        namespace: NAMESPACE,
+        kind: "secret",
+        name: "sealed",
+        versions: ["v1", "gone"],
+        createdAt: ABSURD,
+      },
     }),
-    put(`object-versions/${namespace}/secret/sealed/v1`, ObjectVersionRecord, {
+    put(`object-versions/${NAMESPACE}/secret/sealed/v1`, ObjectVersionRecord, {
       version: "v1",
       content: {
         $case: "sealed",
@@ -157,13 +163,13 @@ export const poisonedRecords: Poisons = {
     }),
   ],
   "config map: no content": () => [
-    put(`objects/${namespace}/config_map/empty`, ObjectRecord, {
-      namespace,
+    put(`objects/${NAMESPACE}/config_map/empty`, ObjectRecord, {
+      namespace: NAMESPACE,
       kind: "config_map",
       name: "empty",
       versions: ["v1"],
     }),
-    put(`object-versions/${namespace}/config_map/empty/v1`, ObjectVersionRecord, {
+    put(`object-versions/${NAMESPACE}/config_map/empty/v1`, ObjectVersionRecord, {
       version: "v1",
       content: { $case: "plain", value: Uint8Array.of(255, 255) },
     }),
@@ -175,21 +181,25 @@ export const poisonedRecords: Poisons = {
     }),
   ],
   "registry credential: no registry": () => [
-    put(`objects/${namespace}/registry_credential/none`, ObjectRecord, {
-      namespace,
+    put(`objects/${NAMESPACE}/registry_credential/none`, ObjectRecord, {
+      namespace: NAMESPACE,
       kind: "registry_credential",
       name: "none",
     }),
   ],
   "claim: no size": (on) => [
-    put(`objects/${namespace}/claim/data`, ObjectRecord, {
-      ...{ namespace, kind: "claim", name: "data", createdAt: before },
+    put(`objects/${NAMESPACE}/claim/data`, ObjectRecord, {
+      ...{ namespace: NAMESPACE, kind: "claim", name: "data", createdAt: BEFORE },
       spec: {
         $case: "claim",
         value: { capacity: "banana", capacityBytes: 2n ** 63n, node: on, deleting: true },
       },
     }),
-    put(`objects/${namespace}/claim/bare`, ObjectRecord, { namespace, kind: "claim", name: "bare" }),
+    put(`objects/${NAMESPACE}/claim/bare`, ObjectRecord, {
+      namespace: NAMESPACE,
+      kind: "claim",
+      name: "bare",
+    }),
     workload("claims", { volumes: [{ name: "data", source: { $case: "claim", value: { name: "bare" } } }] }),
   ],
   "priority class: no value": () => [
@@ -197,27 +207,27 @@ export const poisonedRecords: Poisons = {
     workload("class", { podConfig: { priorityClassName: "none" } }),
   ],
   "namespace policy and quota: no amounts": () => [
-    put(`namespaces/${namespace}`, NamespaceRecord, {
-      name: namespace,
+    put(`namespaces/${NAMESPACE}`, NamespaceRecord, {
+      name: NAMESPACE,
       quota: { pods: "banana", cpu: "-1", "": "", nonsense: "1" },
       policies: [{ profile: "nonsense", hostPaths: ["../.."] } as object],
-      updatedAt: absurd,
+      updatedAt: ABSURD,
     }),
     workload("ruled", {}),
   ],
   "node: an absurd record": () => [
     ...node("record", {
       taints: [
-        { key: "", effect: "Nonsense", addedAt: absurd },
-        { key: "gpu", effect: "NoExecute", addedAt: before },
+        { key: "", effect: "Nonsense", addedAt: ABSURD },
+        { key: "gpu", effect: "NoExecute", addedAt: BEFORE },
       ],
       labels: { "": "", "forage.dev/gateway": " " },
-      unreachableSince: absurd,
-      notReadySince: before,
-      drain: { startedAt: absurd, deadline: absurd, bootId: "x", uncordonOnReturn: true },
-      certificateEnds: absurd,
+      unreachableSince: ABSURD,
+      notReadySince: BEFORE,
+      drain: { startedAt: ABSURD, deadline: ABSURD, bootId: "x", uncordonOnReturn: true },
+      certificateEnds: ABSURD,
     }),
-    pod("there", { node: `${poisonNode}-record` }),
+    pod("there", { node: `${POISON_NODE}-record` }),
   ],
   "node: an absurd report": () =>
     node(
@@ -230,37 +240,37 @@ export const poisonedRecords: Poisons = {
           address: "banana",
         },
         addresses: ["", "::::"],
-        conditions: [{ type: "", status: "Nonsense", since: absurd }],
+        conditions: [{ type: "", status: "Nonsense", since: ABSURD }],
         networks: ["banana/99"],
         claims: [{ namespace: "", name: "" }],
       },
     ),
   "rollout: of nothing": () => [
     put("rollouts/r-poison", RolloutRecord, {
-      ...{ id: "r-poison", namespace, createdAt: absurd },
+      ...{ id: "r-poison", namespace: NAMESPACE, createdAt: ABSURD },
       resources: [
         { kind: "nonsense", name: "" },
         { kind: "container_service", name: "gone", action: "nonsense", status: 99 },
       ],
     }),
-    put("rollouts/r-unnamed", RolloutRecord, { createdAt: before }),
+    put("rollouts/r-unnamed", RolloutRecord, { createdAt: BEFORE }),
   ],
   "revision: of nothing": () => [
     workload("revised", {}),
-    put(`revisions/${namespace}/container_service/revised/0000000001`, RevisionRecord, {
+    put(`revisions/${NAMESPACE}/container_service/revised/0000000001`, RevisionRecord, {
       ...{
-        namespace,
+        namespace: NAMESPACE,
         kind: "container_service",
         name: "revised",
         number: 1,
         good: true,
-        restartedAt: absurd,
+        restartedAt: ABSURD,
         templateHash: "x",
       },
       resource: { name: "revised", spec: { $case: "containerService", value: {} } },
     }),
-    put(`workload-statuses/${namespace}/container_service/revised`, WorkloadStatusRecord, {
-      ...{ namespace, kind: "container_service", name: "revised" },
+    put(`workload-statuses/${NAMESPACE}/container_service/revised`, WorkloadStatusRecord, {
+      ...{ namespace: NAMESPACE, kind: "container_service", name: "revised" },
       status: {
         $case: "containerService",
         value: {
@@ -268,9 +278,9 @@ export const poisonedRecords: Poisons = {
             generation: 1n,
             state: 4,
             rolledBackTo: 1,
-            startedAt: absurd,
-            progressedAt: before,
-            progress: -huge,
+            startedAt: ABSURD,
+            progressedAt: BEFORE,
+            progress: -HUGE,
           },
         },
       },
@@ -280,11 +290,11 @@ export const poisonedRecords: Poisons = {
     workload("scaled", {
       scaling: { replicas: 1, autoscaling: { minReplicas: 1, maxReplicas: 3, metrics: [] } },
     }),
-    put(`scales/${namespace}/scaled`, ScaleRecord, {
-      namespace,
+    put(`scales/${NAMESPACE}/scaled`, ScaleRecord, {
+      namespace: NAMESPACE,
       name: "scaled",
-      replicas: most,
-      scaledAt: absurd,
+      replicas: MOST,
+      scaledAt: ABSURD,
     }),
   ],
   "API token and join token: no token": () => [
@@ -296,17 +306,17 @@ export const poisonedRecords: Poisons = {
   "event: at no date": () => [
     put("events/0000000000000001", EventRecord, {
       sequence: 1n,
-      firstAt: absurd,
-      lastAt: absurd,
-      count: most,
+      firstAt: ABSURD,
+      lastAt: ABSURD,
+      count: MOST,
     }),
   ],
   "records that can't be decoded": () => [
-    raw(`statuses/${namespace}/raw`, 1, 255, 255, 255),
+    raw(`statuses/${NAMESPACE}/raw`, 1, 255, 255, 255),
     raw("rollouts/r-raw", 1, 255, 255, 255),
     raw("api-tokens/raw", 1, 0x7b),
-    raw(`reports/${poisonNode}-raw`, 1, 255, 255, 255),
+    raw(`reports/${POISON_NODE}-raw`, 1, 255, 255, 255),
     raw("events/0000000000000002", 1, 255, 255, 255),
-    raw(`applies/${namespace}/raw`, 1, 255, 255, 255),
+    raw(`applies/${NAMESPACE}/raw`, 1, 255, 255, 255),
   ],
 };

@@ -4,13 +4,13 @@ import type { Op } from "../../src/store/index.ts";
 import { imageOf } from "./programs.ts";
 
 /** The namespace of all poisoned objects. */
-export const poisonNamespace = "poison";
+export const POISON_NAMESPACE = "poison";
 /** Nodes of this prefix have poisoned records and no host. */
-export const poisonNode = "poison-node";
+export const POISON_NODE = "poison-node";
 
 /** Whether the key is that of a record which the coordinator keeps about a poisoned object. */
 export function isOfPoison(key: string): boolean {
-  return key.includes(`/${poisonNamespace}/`) || key.includes(poisonNode);
+  return key.includes(`/${POISON_NAMESPACE}/`) || key.includes(POISON_NODE);
 }
 
 export type Fields<T extends { fromPartial(value: never): unknown }> = Parameters<T["fromPartial"]>[0];
@@ -20,13 +20,13 @@ interface Codec<T> {
   fromPartial(value: object): T;
 }
 
-/** No date, and far outside of what a number of milliseconds holds exactly. */
-export const absurd = { seconds: 2n ** 62n, nanos: 2_147_483_647 };
-export const before = { seconds: -(2n ** 62n), nanos: -1 };
+/** A value that is no date and lies far outside of what a number of milliseconds holds exactly. */
+export const ABSURD = { seconds: 2n ** 62n, nanos: 2_147_483_647 };
+export const BEFORE = { seconds: -(2n ** 62n), nanos: -1 };
 /** The greatest numbers that the fields of records hold. */
-export const huge = 2_147_483_647;
-export const most = 4_294_967_295;
-export const namespace = poisonNamespace;
+export const HUGE = 2_147_483_647;
+export const MOST = 4_294_967_295;
+export const NAMESPACE = POISON_NAMESPACE;
 
 export function put<T>(key: string, type: Codec<T>, fields: object): Op {
   return { kind: "put", key, value: encodeRecord(type, type.fromPartial(fields)) };
@@ -54,8 +54,8 @@ export function resource(
   more: object = {},
 ): Op {
   const spec = value && { $case, value };
-  return put(`resources/${namespace}/${kind}/${name}`, ResourceRecord, {
-    ...{ namespace, kind, name, generation: 1n, specHash: "h", rolloutId: "r-poison" },
+  return put(`resources/${NAMESPACE}/${kind}/${name}`, ResourceRecord, {
+    ...{ namespace: NAMESPACE, kind, name, generation: 1n, specHash: "h", rolloutId: "r-poison" },
     resource: { name, ...(spec && { spec }) },
     ...more,
   });
@@ -72,15 +72,21 @@ export function workload(name: string, value: object, more: object = {}): Op {
 }
 
 export function pod(name: string, fields: Fields<typeof PodRecord>): Op {
-  return put(`pods/${namespace}/${name}`, PodRecord, {
-    ...{ uid: `uid-${name}`, namespace, name, workloadKind: "container_service", workloadName: name },
+  return put(`pods/${NAMESPACE}/${name}`, PodRecord, {
+    ...{
+      uid: `uid-${name}`,
+      namespace: NAMESPACE,
+      name,
+      workloadKind: "container_service",
+      workloadName: name,
+    },
     ...{ template: { container }, templateHash: "h" },
     ...fields,
   });
 }
 
 export function node(name: string, record: object, report?: object): Op[] {
-  const full = `${poisonNode}-${name}`;
+  const full = `${POISON_NODE}-${name}`;
   const ops = [put(`nodes/${full}`, NodeRecord, { name: full, serials: ["01"], ...record })];
   if (report !== undefined) ops.push(put(`reports/${full}`, NodeStatusRecord, { name: full, report }));
   return ops;

@@ -1,13 +1,13 @@
 import { ResourceRecord, WorkloadStatusRecord } from "@forage/proto/forage/store/v1/store";
 import type { Poisons } from "./poison-store.ts";
 import {
-  absurd,
+  ABSURD,
   asking,
-  before,
+  BEFORE,
   container,
-  huge,
-  most,
-  namespace,
+  HUGE,
+  MOST,
+  NAMESPACE,
   put,
   resource,
   workload,
@@ -22,15 +22,15 @@ export const poisonedWorkloads: Poisons = {
   "container service: no container": () => [workload("empty", { container: undefined })],
   "container service: no specification": () => [
     resource("container_service", "containerService", "nothing", undefined),
-    put(`resources/${namespace}/container_service/void`, ResourceRecord, {
-      namespace,
+    put(`resources/${NAMESPACE}/container_service/void`, ResourceRecord, {
+      namespace: NAMESPACE,
       kind: "container_service",
       name: "void",
     }),
   ],
   "container service: more replicas than any fleet takes": () => [
     // Nothing of it may be placed, so that it leaves room for others.
-    workload("countless", { scaling: { replicas: most }, podConfig: { nodeSelector: { none: "none" } } }),
+    workload("countless", { scaling: { replicas: MOST }, podConfig: { nodeSelector: { none: "none" } } }),
   ],
   "container service: limits of autoscaling that contradict each other": () => [
     workload("scaling", {
@@ -46,9 +46,9 @@ export const poisonedWorkloads: Poisons = {
     }),
     workload("strategy", { updateStrategy: { type: "Nonsense" } }),
   ],
-  "container service: restarted at no date": () => [workload("restarted", {}, { restartedAt: absurd })],
+  "container service: restarted at no date": () => [workload("restarted", {}, { restartedAt: ABSURD })],
   "container service: created at no date": () => [
-    workload("created", {}, { createdAt: absurd, updatedAt: before }),
+    workload("created", {}, { createdAt: ABSURD, updatedAt: BEFORE }),
   ],
   "container service: annotations that say nothing": () => [
     workload("annotated", {
@@ -81,7 +81,7 @@ export const poisonedWorkloads: Poisons = {
     workload("volumes", { volumes: [{ name: "" }, { name: "", source: { $case: "secret", value: {} } }] }),
   ],
   "container service: key and content differ": () => [
-    put(`resources/${namespace}/container_service/other`, ResourceRecord, {
+    put(`resources/${NAMESPACE}/container_service/other`, ResourceRecord, {
       namespace: "",
       kind: "",
       name: "",
@@ -91,9 +91,9 @@ export const poisonedWorkloads: Poisons = {
     resource("job", "job", "counts", {
       container,
       jobConfig: {
-        completions: most,
-        parallelism: most,
-        backoffLimit: huge,
+        completions: MOST,
+        parallelism: MOST,
+        backoffLimit: HUGE,
         completionMode: "Nonsense",
         activeDeadlineSeconds: -(2n ** 60n),
       },
@@ -102,13 +102,13 @@ export const poisonedWorkloads: Poisons = {
   "job: more than its indexes": () => [
     resource("job", "job", "indexed", {
       container,
-      jobConfig: { completions: huge, parallelism: 1, completionMode: "Indexed" },
+      jobConfig: { completions: HUGE, parallelism: 1, completionMode: "Indexed" },
     }),
-    put(`workload-statuses/${namespace}/job/indexed`, WorkloadStatusRecord, {
-      ...{ namespace, kind: "job", name: "indexed" },
+    put(`workload-statuses/${NAMESPACE}/job/indexed`, WorkloadStatusRecord, {
+      ...{ namespace: NAMESPACE, kind: "job", name: "indexed" },
       status: {
         $case: "job",
-        value: { completedIndexes: "9-1,,x", startedAt: absurd, failuresInARow: most },
+        value: { completedIndexes: "9-1,,x", startedAt: ABSURD, failuresInARow: MOST },
       },
     }),
   ],
@@ -128,11 +128,11 @@ export const poisonedWorkloads: Poisons = {
       schedule: "* * * * *",
       startingDeadlineSeconds: -1n,
     }),
-    put(`workload-statuses/${namespace}/cron_job/decided`, WorkloadStatusRecord, {
-      ...{ namespace, kind: "cron_job", name: "decided" },
+    put(`workload-statuses/${NAMESPACE}/cron_job/decided`, WorkloadStatusRecord, {
+      ...{ namespace: NAMESPACE, kind: "cron_job", name: "decided" },
       status: {
         $case: "cronJob",
-        value: { decidedUntil: absurd, lastScheduledAt: before, schedule: "banana" },
+        value: { decidedUntil: ABSURD, lastScheduledAt: BEFORE, schedule: "banana" },
       },
     }),
   ],

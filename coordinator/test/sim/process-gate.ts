@@ -1,8 +1,8 @@
 import type { VirtualClock } from "@forage/common/virtual-clock";
 
 /**
- * Lets a simulated process be held up, as SIGSTOP or a paused machine does. What falls due meanwhile waits. Afterwards timers run
- * first and input is read only then, as in Node's event loop.
+ * Lets a simulated process be held up, as SIGSTOP or a paused machine does. Timers and input that fall due meanwhile wait.
+ * Afterwards timers run first and input is read only then, as in Node's event loop.
  */
 export class ProcessGate {
   readonly #time: VirtualClock;
@@ -10,9 +10,9 @@ export class ProcessGate {
   readonly #input: (() => void)[] = [];
   #heldSinceMs: number | undefined;
   #suspended = false;
-  /** For how long the monotonic clock stood still. */
+  /** The time for which the monotonic clock stood still. */
   #stoppedMs = 0;
-  /** How much the wall clock was set forward. */
+  /** The time by which the wall clock was set forward. */
   wallJumpMs = 0;
 
   constructor(time: VirtualClock) {

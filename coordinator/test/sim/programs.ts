@@ -1,9 +1,9 @@
 import type { Random } from "../support/random.ts";
 
-/** What becomes of a container, as the tag of its image tells: `registry.example/app:KIND-VERSION`. */
+/** The behaviour of a container, by the tag of its image: `registry.example/app:KIND-VERSION`. */
 export type ProgramKind =
   | "good"
-  /** Its image takes minutes. */
+  /** Its image takes minutes to pull. */
   | "slow"
   /** Ends soon after each start. */
   | "crashing"
@@ -19,7 +19,7 @@ export type ProgramKind =
   /** Never ends well. */
   | "badtask";
 
-const kinds: ReadonlySet<string> = new Set<ProgramKind>([
+const KINDS: ReadonlySet<string> = new Set<ProgramKind>([
   "good",
   "slow",
   "crashing",
@@ -37,11 +37,11 @@ export function imageOf(kind: ProgramKind, version: number): string {
 
 export function kindOf(image: string): ProgramKind {
   const kind = image.slice(image.lastIndexOf(":") + 1).split("-")[0] ?? "";
-  if (!kinds.has(kind)) throw new Error(`no program is known for image ${image}`);
+  if (!KINDS.has(kind)) throw new Error(`no program is known for image ${image}`);
   return kind as ProgramKind;
 }
 
-/** How long until it ends, and how; undefined: it doesn't end by itself. */
+/** The time until it ends, and its result. Undefined: it doesn't end by itself. */
 export function endOf(
   kind: ProgramKind,
   random: Random,

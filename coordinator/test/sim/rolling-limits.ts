@@ -1,6 +1,6 @@
 import type { Workload } from "../../src/model/workload.ts";
 
-/** What a rolling update may do at most, by the contract; worked out here on its own, not by the code that is tested. */
+/** The most that a rolling update may do, by the contract; worked out here on its own, not by the code that is tested. */
 export interface RollingLimits {
   readonly maxActive: number;
   readonly minAvailable: number;

@@ -3,12 +3,15 @@ import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 
+/** Plays histories with real agents, which the coordinator's tests must not import. */
+const PROGRAM = join(import.meta.dirname, "../../../sim/main.ts");
+
 export interface Histories {
   readonly from: number;
   readonly count: number;
   readonly arguments?: readonly string[];
-  /** The program that plays them. Default: the one beside this file. */
-  readonly program?: string;
+  /** The number of processes that play at the same time. Default: one for each processor. */
+  readonly processes?: number;
 }
 
 export interface HistoriesResult {
@@ -16,10 +19,10 @@ export interface HistoriesResult {
   readonly output: string;
 }
 
-/** Runs histories in processes of their own, one for each processor. */
+/** Runs histories in processes of their own. */
 export async function runHistories(histories: Histories): Promise<HistoriesResult> {
-  const { from, count } = histories;
-  const parts = Math.min(count, availableParallelism());
+  const { from, count, processes = availableParallelism() } = histories;
+  const parts = Math.min(count, processes);
   const size = Math.ceil(count / parts);
   const results = await Promise.all(
     Array.from({ length: parts }, (_, index) =>
@@ -36,9 +39,8 @@ export async function runHistories(histories: Histories): Promise<HistoriesResul
   };
 }
 
-async function runPart({ from, count, arguments: more = [], program }: Histories): Promise<HistoriesResult> {
-  const main = program ?? join(import.meta.dirname, "main.ts");
-  const child = spawn(process.execPath, [main, "--seeds", `${count}`, "--from", `${from}`, ...more], {
+async function runPart({ from, count, arguments: more = [] }: Histories): Promise<HistoriesResult> {
+  const child = spawn(process.execPath, [PROGRAM, "--seeds", `${count}`, "--from", `${from}`, ...more], {
     stdio: ["ignore", "pipe", "pipe"],
   });
   const ended = new Promise<number | null>((resolve, reject) => {

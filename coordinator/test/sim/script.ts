@@ -10,31 +10,41 @@ export interface BundleRequest {
   readonly request: ApplyResourcesRequest;
 }
 
-export const namespace = "shop";
+export const NAMESPACE = "shop";
 
 /** Each bundle is applied as a whole; what it names no more is removed. */
-const bundles: Readonly<Record<string, readonly string[]>> = {
+const BUNDLES: Readonly<Record<string, readonly string[]>> = {
   front: ["web", "api"],
   back: ["worker"],
   tasks: ["import", "report", "nightly"],
 };
-const jobs: ReadonlySet<string> = new Set(bundles.tasks);
-const cronJobs: ReadonlySet<string> = new Set(["nightly"]);
+const JOBS: ReadonlySet<string> = new Set(BUNDLES.tasks);
+const CRON_JOBS: ReadonlySet<string> = new Set(["nightly"]);
+
+export interface ScriptOptions {
+  /** One of the services has probes and a volume. */
+  readonly withProbesAndVolumes?: boolean;
+}
+
+/** The service that may have them. */
+const PROBED = "api";
 
 /** Operators' files, changed by chance, and the requests that they make of them. */
 export class Script {
   readonly #random: Random;
+  readonly #options: ScriptOptions;
   readonly #wishes = new Map<string, Wish>();
   #applies = 0;
 
-  constructor(random: Random) {
+  constructor(random: Random, options: ScriptOptions = {}) {
     this.#random = random;
+    this.#options = options;
   }
 
-  /** Something is changed in a bundle's files. */
+  /** Changes something in a bundle's files. */
   change(): BundleRequest & { readonly what: string } {
     const bundle = this.anyBundle();
-    const name = this.#random.pick(bundles[bundle] ?? []);
+    const name = this.#random.pick(BUNDLES[bundle] ?? []);
     const what = this.#changeOne(name);
     return { bundle, request: this.#request(bundle), what: `${bundle}: ${name} ${what}` };
   }
@@ -44,33 +54,33 @@ export class Script {
   }
 
   anyBundle(): string {
-    return this.#random.pick(Object.keys(bundles));
+    return this.#random.pick(Object.keys(BUNDLES));
   }
 
   bundleOf(name: string): string {
-    return Object.keys(bundles).find((bundle) => bundles[bundle]?.includes(name)) ?? "";
+    return Object.keys(BUNDLES).find((bundle) => BUNDLES[bundle]?.includes(name)) ?? "";
   }
 
-  /** A service that has been asked for. */
+  /** A service that a client has applied. */
   anyService(): string | undefined {
-    const names = [...this.#wishes.keys()].filter((name) => !jobs.has(name));
+    const names = [...this.#wishes.keys()].filter((name) => !JOBS.has(name));
     return names.length === 0 ? undefined : this.#random.pick(names);
   }
 
   services(): string[] {
-    return [...this.#wishes.keys()].filter((name) => !jobs.has(name));
+    return [...this.#wishes.keys()].filter((name) => !JOBS.has(name));
   }
 
-  /** It is deleted, and its files with it. */
+  /** Deletes a bundle and its files. */
   forget(bundle: string): void {
-    for (const name of bundles[bundle] ?? []) this.#wishes.delete(name);
+    for (const name of BUNDLES[bundle] ?? []) this.#wishes.delete(name);
   }
 
-  /** Everything as it can work: after it nothing stands in the way of any rollout. */
+  /** Returns a correct version of everything, after which no rollout is blocked. */
   mend(): BundleRequest[] {
     for (const wish of this.#wishes.values()) wish.mend();
-    const used = Object.keys(bundles).filter((bundle) =>
-      bundles[bundle]?.some((name) => this.#wishes.has(name)),
+    const used = Object.keys(BUNDLES).filter((bundle) =>
+      BUNDLES[bundle]?.some((name) => this.#wishes.has(name)),
     );
     return used.map((bundle) => ({ bundle, request: this.#request(bundle) }));
   }
@@ -88,15 +98,17 @@ export class Script {
   }
 
   #make(name: string): Wish {
-    if (cronJobs.has(name)) return new CronWish(name, this.#random);
-    return jobs.has(name) ? new JobWish(name, this.#random) : new ServiceWish(name, this.#random);
+    if (CRON_JOBS.has(name)) return new CronWish(name, this.#random);
+    if (JOBS.has(name)) return new JobWish(name, this.#random);
+    const probed = name === PROBED && this.#options.withProbesAndVolumes === true;
+    return new ServiceWish(name, this.#random, probed);
   }
 
   #request(bundle: string): ApplyResourcesRequest {
-    const wishes = (bundles[bundle] ?? []).flatMap((name) => this.#wishes.get(name) ?? []);
+    const wishes = (BUNDLES[bundle] ?? []).flatMap((name) => this.#wishes.get(name) ?? []);
     return ApplyResourcesRequest.fromPartial({
       applyId: `apply-${++this.#applies}`,
-      namespace,
+      namespace: NAMESPACE,
       resources: wishes.map((wish) => wish.resource()),
       labels: this.labelsOf(bundle),
     });

@@ -18,7 +18,7 @@ const strategies: readonly (Strategy | undefined)[] = [
   { type: "RollingUpdate", rollingUpdate: { maxSurge: "10%", maxUnavailable: "50%" } },
 ];
 
-const settings: readonly Readonly<Record<string, string>>[] = [
+const SETTINGS: readonly Readonly<Record<string, string>>[] = [
   {},
   {},
   {},
@@ -28,13 +28,20 @@ const settings: readonly Readonly<Record<string, string>>[] = [
 ];
 
 /** Programs answer it as their kind says. */
-const readinessProbe = {
+const READINESS_PROBE = {
   handler: { $case: "exec" as const, value: { command: ["ready"] } },
   periodSeconds: 10,
 };
 
+const LIVENESS_PROBE = {
+  handler: { $case: "exec" as const, value: { command: ["live"] } },
+  periodSeconds: 10,
+};
+
+const VOLUME = { name: "scratch", source: { $case: "emptyDir" as const, value: {} } };
+
 /** So much of a workload fits in the end, also when a node is gone. */
-const mendedMilli = 1_500;
+const MENDED_MILLI = 1_500;
 
 /** A container service in someone's files. */
 export class ServiceWish implements Wish {
@@ -47,14 +54,17 @@ export class ServiceWish implements Wish {
   #strategy: Strategy | undefined;
   #settings: Readonly<Record<string, string>>;
   #labels: Readonly<Record<string, string>> = {};
+  /** It has probes and a volume. */
+  readonly #probed: boolean;
 
-  constructor(name: string, random: Random) {
+  constructor(name: string, random: Random, probed = false) {
+    this.#probed = probed;
     this.name = name;
     this.#random = random;
     this.#cpuMilli = random.pick([250, 500, 1_000]);
     this.#replicas = random.below(6);
     this.#strategy = random.pick(strategies);
-    this.#settings = random.pick(settings);
+    this.#settings = random.pick(SETTINGS);
     this.#kind = aKind(random);
   }
 
@@ -80,7 +90,7 @@ export class ServiceWish implements Wish {
     }
     if (choice < 0.86) {
       this.#strategy = random.pick(strategies);
-      this.#settings = random.pick(settings);
+      this.#settings = random.pick(SETTINGS);
       return "gets other settings";
     }
     if (choice < 0.92) {
@@ -91,7 +101,7 @@ export class ServiceWish implements Wish {
   }
 
   mend(): void {
-    this.#replicas = Math.min(this.#replicas, Math.floor(mendedMilli / this.#cpuMilli));
+    this.#replicas = Math.min(this.#replicas, Math.floor(MENDED_MILLI / this.#cpuMilli));
     this.#settings = {};
     if (this.#kind === "good" || this.#kind === "slow") return;
     this.#kind = "good";
@@ -106,11 +116,16 @@ export class ServiceWish implements Wish {
       scaling: { replicas: this.#replicas },
       ...(this.#strategy && { updateStrategy: this.#strategy }),
       podConfig: { annotations: { ...annotations }, labels: { ...this.#labels } },
+      ...(this.#probed && { volumes: [VOLUME] }),
       container: {
         name: "main",
         image: imageOf(this.#kind, this.#version),
         resources: { requests: { cpu: `${this.#cpuMilli}m`, memory: "64Mi" } },
-        ...(this.#kind === "unready" && { readinessProbe }),
+        ...((this.#probed || this.#kind === "unready") && { readinessProbe: READINESS_PROBE }),
+        ...(this.#probed && {
+          livenessProbe: LIVENESS_PROBE,
+          volumeMounts: [{ name: VOLUME.name, mountPath: "/scratch" }],
+        }),
       },
     };
     return ForageResource.fromPartial({ name: this.name, spec: { $case: "containerService", value } });

@@ -21,7 +21,7 @@ import { ProcessGate } from "./process-gate.ts";
 import type { Handler } from "./stream.ts";
 
 export interface CoordinatorOptions {
-  /** Which life it is, from 1. */
+  /** The number of the life, from 1. */
   readonly number: number;
   readonly durable: Store;
   readonly time: VirtualClock;
@@ -29,7 +29,7 @@ export interface CoordinatorOptions {
   readonly secrets: Secrets;
   readonly config: CoreOptions["config"];
   readonly skewMs: number;
-  /** How much the wall clock was set before this life began. Default: not at all. */
+  /** The time by which the wall clock was set before this life began. Default: 0. */
   readonly wallJumpMs?: number;
   readonly storeDelayMs: () => number;
   /** Rejects writes as a full disk does. */
@@ -39,9 +39,12 @@ export interface CoordinatorOptions {
   readonly note: (what: string) => void;
 }
 
-/** What is known of a life from outside. */
+/** The state of a life as seen from outside. */
 export interface LifeWitness {
-  /** Just before a write is asked for, with the view by which it was decided, once there is one. The answer is told how it went. */
+  /**
+   * Called before each write, with the view by which it was decided, once there is one. The returned function is called with
+   * the result.
+   */
   writing(
     state: ClusterView | undefined,
     compares: readonly Compare[],
@@ -49,12 +52,12 @@ export interface LifeWitness {
   ): (result: TxnResult) => void;
   up(life: SimCoordinator): void;
   died(life: SimCoordinator): void;
-  /** Something that follows the view threw an error, and so missed changes. */
+  /** Called when a subscriber of the view threw an error and so missed changes. */
   viewListenerFailed(line: string): void;
   fatal(error: unknown): void;
 }
 
-/** What a cluster has from its beginning. The same for all simulations of a process: making them costs time. */
+/** The keys that a cluster has from its beginning. All simulations of a process share them: making them costs time. */
 export interface Secrets {
   readonly authority: CertificateAuthority;
   readonly issuer: IdentityIssuer;
@@ -130,7 +133,7 @@ export class SimCoordinator {
     return forageService(this.core.services.forage);
   }
 
-  /** What answers a node's stream. */
+  /** The end that answers a node's stream. */
   handler(node: string): Handler {
     const options = this.core.services.connect;
     return async function* (requests, gone) {
@@ -139,7 +142,7 @@ export class SimCoordinator {
     };
   }
 
-  /** As kill -9 does it. */
+  /** Ends the process as kill -9 does. */
   die(): void {
     if (this.dead) return;
     this.#options.note("dies");
@@ -195,10 +198,10 @@ export function clientContext(signal: AbortSignal): CallContext {
   return { method: "", caller, peer: "client:1", signal };
 }
 
-const alphabet = "bcdfghjklmnpqrstvwxz2456789";
+const ALPHABET = "bcdfghjklmnpqrstvwxz2456789";
 
 function nameOf(random: Random, length: number): string {
-  return Array.from({ length }, () => random.pick([...alphabet])).join("");
+  return Array.from({ length }, () => random.pick([...ALPHABET])).join("");
 }
 
 function loggerOf(write: (line: string) => void): Logger {

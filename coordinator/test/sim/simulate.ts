@@ -1,6 +1,7 @@
 import { randomOf } from "../support/random.ts";
 import { assertConverged, whatIsOpen } from "./convergence.ts";
 import { disturb } from "./disturb.ts";
+import { disturbHost } from "./disturb-host.ts";
 import type { Fate } from "./life-store.ts";
 import { operate, putRight } from "./operate.ts";
 import { type Outcome, outcomeOf } from "./outcome.ts";
@@ -17,52 +18,60 @@ export interface SimulationOptions {
   /** Given: no other faults; the nth write ends so. */
   readonly fateOf?: (write: number) => Fate;
   readonly echo?: (line: string) => void;
-  readonly makeNode?: WorldOptions["makeNode"];
+  readonly makeNode: WorldOptions["makeNode"];
 }
 
-const keptLines = 40;
-const rounds = 20;
+const KEPT_LINES = 40;
+const ROUNDS = 20;
 /** Back-offs, deadlines and slow images together are shorter. */
-const calmMs = 30 * 60_000;
-const lookMs = 5_000;
+const CALM_MS = 30 * 60_000;
+const LOOK_MS = 5_000;
 /** Events are still written for a while: that a mass loss is over is recorded when its recovery grace of 30 s has passed. */
-const lastWordsMs = 45_000;
+const LAST_WORDS_MS = 45_000;
 /** After all has come to rest nothing may stir. */
-const quietMs = 120_000;
+const QUIET_MS = 120_000;
 
 /** One history of a fleet, from its seed alone. */
 export async function simulate(options: SimulationOptions): Promise<Outcome> {
   const { seed, secrets, fateOf, echo, makeNode } = options;
   const time = simTime();
-  const trace = new Trace({ nowMs: () => time.nowMs(), keep: keptLines, ...(echo && { echo }) });
+  const trace = new Trace({ nowMs: () => time.nowMs(), keep: KEPT_LINES, ...(echo && { echo }) });
   const world = new World({
     ...{ time, random: randomOf(seed), trace, secrets },
     ...(fateOf && { fateOf }),
-    ...(makeNode && { makeNode }),
+    makeNode,
   });
-  const script = new Script(randomOf(seed + 1_000_003));
-  return outcomeOf({ seed, world, trace, play: () => play(world, script, fateOf === undefined) });
+  // In the other half of the histories, only the coordinator and the network are at fault.
+  const hostsFail = seed % 2 === 1;
+  const script = new Script(randomOf(seed + 1_000_003), { withProbesAndVolumes: hostsFail });
+  const hostFaults = hostsFail ? randomOf(seed + 2_000_003) : undefined;
+  const disturbances = (): void => {
+    if (fateOf !== undefined) return;
+    disturb(world);
+    if (hostFaults !== undefined) disturbHost(world, hostFaults);
+  };
+  return outcomeOf({ seed, world, trace, play: () => play(world, script, disturbances) });
 }
 
-async function play(world: World, script: Script, withFaults: boolean): Promise<void> {
-  for (let round = 0; round < rounds; round++) {
+async function play(world: World, script: Script, disturbances: () => void): Promise<void> {
+  for (let round = 0; round < ROUNDS; round++) {
     operate(world, script);
-    if (withFaults) disturb(world);
+    disturbances();
     const waitMs = world.random.chance(0.6) ? world.random.below(5_000) : world.random.below(60_000);
     await run(world, waitMs);
   }
   world.calm();
   putRight(world, script);
   for (const { bundle, request } of script.mend()) world.clients.apply(bundle, request);
-  const untilMs = world.time.nowMs() + calmMs;
+  const untilMs = world.time.nowMs() + CALM_MS;
   while (whatIsOpen(world) !== undefined) {
     if (world.time.nowMs() >= untilMs)
-      throw new Violation(`no rest after ${calmMs / 60_000} min: ${whatIsOpen(world)}`);
-    await run(world, lookMs);
+      throw new Violation(`no rest after ${CALM_MS / 60_000} min: ${whatIsOpen(world)}`);
+    await run(world, LOOK_MS);
   }
-  await run(world, lastWordsMs);
+  await run(world, LAST_WORDS_MS);
   const { soundRevision } = world;
-  await run(world, quietMs);
+  await run(world, QUIET_MS);
   if (world.soundRevision !== soundRevision)
     throw new Violation("records were written after all had come to rest");
   assertConverged(world);

@@ -11,9 +11,9 @@ import { JobRules } from "./job-rules.ts";
 import { rollingLimitsOf } from "./rolling-limits.ts";
 import type { Blame } from "./violation.ts";
 
-/** What must hold of the records, revision by revision. */
+/** Rules for the records, revision by revision. */
 export class StoreRules {
-  /** What is durable, whatever the coordinator knows of it. */
+  /** The durable records, whether or not the coordinator has read them. */
   readonly state = new ClusterView();
   readonly jobs: JobRules;
   readonly cron: CronRules;
@@ -78,12 +78,12 @@ export class StoreRules {
     if (before.templateHash !== after.templateHash) this.#blame(`pod ${name} got another template`);
   }
 
-  /** As long as something of it may be on a node, the record stays. */
+  /** Checks that the record stays as long as some part of the pod may be on a node. */
   #checkGone(pod: PodEntry): void {
     const { node, name, stoppingSince } = pod.record;
     if (node === "" || this.state.node(node) === undefined) return;
     if (stoppingSince === undefined && !isOver(pod))
-      this.#blame(`the record is gone of pod ${name}, which ${node} was not told to stop`);
+      this.#blame(`the record of pod ${name} is gone without an order to ${node} to stop it`);
   }
 
   /** However many are created, they and those that aren't stopping are within the limits of what is applied. */
@@ -96,7 +96,7 @@ export class StoreRules {
     }
     const { workload } = resource;
     if (workload === undefined || kind !== "container_service") return;
-    // What is drained stays until another serves in its place, also when the drain is called off meanwhile.
+    // A drained pod stays until another serves in its place, also when the drain is called off meanwhile.
     const active = this.state
       .podsOfWorkload(key)
       .filter(({ record }) => record.stoppingSince === undefined && !this.#drained.has(record.uid));
@@ -104,10 +104,10 @@ export class StoreRules {
     if (active.length > most) this.#blame(`${key} has ${active.length} active pods, at most ${most} may be`);
   }
 
-  /** By the requests of all pods of which something may be there. */
+  /** Checks the node's room by the requests of all pods that may have parts on it. */
   #checkRoom(name: string): void {
     const allocatable = this.state.node(name)?.report?.report?.allocatable ?? {};
-    // What has ended for good takes no room.
+    // A pod that has ended for good takes no room.
     const pods = this.state.podsOnNode(name).filter((pod) => !isOver(pod));
     const used = new Map([["pods", pods.length]]);
     for (const { record } of pods) {

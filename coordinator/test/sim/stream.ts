@@ -48,7 +48,7 @@ export class SimStream {
     this.#up.send(message);
   }
 
-  /** The agent gives up on it. What it said before may still arrive until the coordinator notices. */
+  /** The agent closes it. Earlier messages may still arrive until the coordinator notices. */
   leave(noticedLater: (notice: () => void) => void): void {
     this.#left = true;
     this.#down.close();
@@ -88,7 +88,7 @@ export class SimStream {
     });
   }
 
-  /** What reaches the coordinator waits while it is held up. */
+  /** Messages to the coordinator wait while it is held up. */
   #input(run: () => void): void {
     if (this.#gate === undefined) run();
     else this.#gate.input(run);

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 
-/** What happened, the last lines of it as text and all of it as a hash. */
+/** The history: its last lines as text, and all of it as a hash. */
 export class Trace {
   readonly #nowMs: () => number;
   readonly #keep: number;

@@ -1,4 +1,4 @@
-/** Something that must never be. */
+/** An invariant that was broken. */
 export class Violation extends Error {
   override readonly name = "Violation";
 }

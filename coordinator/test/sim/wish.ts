@@ -1,6 +1,6 @@
 import type { ForageResource } from "@forage/proto/forest/v1/forage";
 
-/** What operators want of one workload, as they have it in their files. */
+/** The state of one workload that operators have in their files. */
 export interface Wish {
   readonly name: string;
   readonly words: string;

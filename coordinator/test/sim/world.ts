@@ -22,7 +22,6 @@ import type { Fate } from "./life-store.ts";
 import { isOfPoison } from "./poison-store.ts";
 import { clockOf } from "./process-clock.ts";
 import { type Secrets, SimCoordinator } from "./sim-coordinator.ts";
-import { SimNode } from "./sim-node.ts";
 import { StoreRules } from "./store-rules.ts";
 import type { Trace } from "./trace.ts";
 import { Violation } from "./violation.ts";
@@ -32,12 +31,11 @@ export interface WorldOptions {
   readonly random: Random;
   readonly trace: Trace;
   readonly secrets: Secrets;
-  /** What becomes of the nth write, if it isn't left to chance. */
+  /** The fate of the nth write, if it isn't random. */
   readonly fateOf?: (write: number) => Fate;
-  /** In place of the defaults. */
+  /** Settings in place of the defaults. */
   readonly nodes?: Partial<CoreOptions["config"]["nodes"]>;
-  /** Makes each host. Default: a model of one. */
-  readonly makeNode?: (options: NodeOptions) => FleetNode;
+  readonly makeNode: (options: NodeOptions) => FleetNode;
 }
 
 /** A fleet: one store that lasts, coordinators that come and go, nodes, clients, and rules that all of them must keep. */
@@ -52,18 +50,18 @@ export class World {
   violation: Violation | undefined;
   coordinator: SimCoordinator;
   registryUp = true;
-  /** In the end it doesn't come back. */
+  /** The node that finally doesn't return. */
   lost: FleetNode | undefined;
-  /** Of each write, as long as faults go on. */
+  /** The probability for each write, as long as faults go on. */
   crashShare = 0;
   storeSlowMs = 2;
   /** The coordinator's disk answers nothing before. */
   stalledUntilMs = 0;
   diskFull = false;
-  /** How long the coordinator stays down after it died; default: some seconds. */
+  /** The time for which the coordinator stays down after it died. Default: some seconds. */
   downMs: number | undefined;
   writes = 0;
-  /** Of the last write that concerns a sound object. */
+  /** The revision of the last write that concerns a sound object. */
   soundRevision = 0;
   #wallJumpMs = 0;
   /** Keys of poisoned records. The rules don't see them. */
@@ -103,11 +101,6 @@ export class World {
     this.coordinator = this.#bear();
   }
 
-  /** Whether the hosts run real agents. */
-  get hasRealAgents(): boolean {
-    return this.#options.makeNode !== undefined;
-  }
-
   /** Uids of pods of which a container has ended or that were removed. */
   get gone(): ReadonlySet<string> {
     return this.#hostRules.gone;
@@ -136,7 +129,7 @@ export class World {
     this.rules.cron.clockSet(byMs);
   }
 
-  /** Stores objects as they could not be applied. Whatever they cause must concern no other object. */
+  /** Stores objects as they could not be applied. Their effects must concern no other object. */
   poison(what: string, ops: readonly Op[]): void {
     this.trace.add("world", `poison: ${what}`);
     for (const op of ops) if (op.kind === "put") this.#poisoned.add(op.key);
@@ -149,7 +142,7 @@ export class World {
     this.trace.add("!!!", what);
   }
 
-  /** Nothing holds anything up any more, but for a node that may stay away for good. */
+  /** Ends all faults, except that one node may stay away for good. */
   calm(): void {
     this.trace.add("world", "faults end");
     this.lost = this.random.chance(0.3) ? this.random.pick(this.nodes) : undefined;
@@ -174,9 +167,8 @@ export class World {
 
   #addNode(name: string): void {
     const random = randomOf(this.random.below(2 ** 31));
-    const makeNode = this.#options.makeNode ?? ((options: NodeOptions) => new SimNode(options));
     this.nodes.push(
-      makeNode({
+      this.#options.makeNode({
         name,
         cpu: this.random.pick(["4", "6", "8"]),
         labels: { zone: this.random.pick(["a", "b"]) },
@@ -262,7 +254,7 @@ export class World {
     // Poisoned objects cause events, too. Agents report the images of their hosts every ten minutes.
     const isQuiet =
       (this.#poisoned.size > 0 && sound.every((it) => isOf("events/", it))) ||
-      (this.hasRealAgents && sound.every((it) => isOf("reports/", it)));
+      sound.every((it) => isOf("reports/", it));
     if (!isQuiet) this.soundRevision = revision;
     this.rules.apply({ events: sound, revision });
   }

@@ -20,7 +20,7 @@ export interface CertificateWorld {
   readonly events: readonly EventInput[];
   /** Lines of the log, all levels. */
   readonly log: readonly string[];
-  /** Everything that was ever answered to the authority, by path. */
+  /** Every answer to the authority, by path. */
   readonly asked: readonly string[];
   /** Sets the gateway's behaviour with challenges. */
   answer(how: "rightly" | "wrongly" | "never"): void;
@@ -30,7 +30,7 @@ export interface CertificateWorld {
 }
 
 /** Short, so that attempts that fail come again within a test. */
-const backOff: BackOff = { baseMs: 300, capMs: 1_000 };
+const BACK_OFF: BackOff = { baseMs: 300, capMs: 1_000 };
 
 export interface GatewayStandIn {
   readonly port: number;
@@ -79,7 +79,7 @@ export async function startCertificateWorld(
       ...{ issuer, store, vault, clock, log },
       events: { record: (event) => void events.push(event) },
       random: Math.random,
-      backOffs: { hostname: backOff, issuer: backOff },
+      backOffs: { hostname: BACK_OFF, issuer: BACK_OFF },
     });
     gateway.source = controller;
     const stop = controller.subscribe(() => {

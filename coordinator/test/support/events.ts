@@ -14,7 +14,7 @@ export function anEvent(fields: Partial<EventInput> = {}): EventInput {
   };
 }
 
-/** All that are kept, oldest first. */
+/** Returns all kept events, oldest first. */
 export async function everyEvent(log: EventLog): Promise<readonly EventRecord[]> {
   return (await log.read(0, 1_000_000)).events;
 }

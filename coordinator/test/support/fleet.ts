@@ -7,7 +7,7 @@ import { until } from "./until.ts";
 import { startWorld, type World } from "./world.ts";
 
 /** Losses are seen and acted on within seconds. */
-export const quickLosses = {
+export const QUICK_LOSSES = {
   heartbeatIntervalSeconds: 0.5,
   nodes: {
     unreachableSeconds: 1.5,

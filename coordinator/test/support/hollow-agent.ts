@@ -83,8 +83,10 @@ export class HollowAgent {
   behaviour: Behaviour;
   /** Returns the status of a pod that has to stop. */
   onStopping: Behaviour = removedPod;
+  /** The last state of the coordinator that it has received. */
+  received: { readonly lineage: string; readonly assignmentRevision: bigint } | undefined;
   ended: Error | undefined;
-  /** What it identifies with. */
+  /** The credentials that it connects with. */
   get pair(): KeyPair {
     return this.#pair;
   }
@@ -104,6 +106,7 @@ export class HollowAgent {
       nodeName: name,
       reusable: false,
       labels: { ...options.tokenLabels },
+      taints: [],
     });
     const { keyPem, response } = await join(world, token, name);
     return new HollowAgent(world, name, { certPem: response.certificatePem, keyPem }, options);
@@ -134,11 +137,11 @@ export class HollowAgent {
     this.#send({
       $case: "hello",
       value: {
-        ...emptyHello,
+        ...EMPTY_HELLO,
         ...options.seen,
         pods: [...(options.pods ?? [])],
         sessionId: `${name}-${Math.random()}`,
-        node: { ...emptyReport, ...node },
+        node: { ...EMPTY_REPORT, ...node },
       },
     });
     this.#heartbeat = setInterval(() => {
@@ -220,6 +223,10 @@ export class HollowAgent {
   }
 
   #take({ message }: ConnectResponse): void {
+    if (message?.$case === "snapshot" || message?.$case === "delta") {
+      const { lineage, revision } = message.value;
+      this.received = { lineage: lineage ?? "", assignmentRevision: revision };
+    }
     if (message?.$case === "snapshot") {
       if (!this.#partial) this.assignments.clear();
       this.#partial = message.value.more;
@@ -330,7 +337,7 @@ export function waitingPod(
   });
 }
 
-/** Its container has ended, and its policy says that it isn't to run again. */
+/** Returns the status of a pod whose container has ended and whose policy forbids a restart. */
 export function endedPod(pod: PodAssignment, exitCode: number, message = ""): PodStatus {
   const ended = { exitCode, reason: exitCode === 0 ? "Completed" : "Error", message };
   return PodStatus.fromPartial({
@@ -348,8 +355,14 @@ function identityOf({ uid, namespace, name, specHash }: PodAssignment) {
   return { uid, namespace, name, specHash };
 }
 
-const emptyHello = { agentVersion: "0.0.0", bootId: "boot", clusterId: "", assignmentRevision: 0n, pods: [] };
-const emptyReport = {
+const EMPTY_HELLO = {
+  agentVersion: "0.0.0",
+  bootId: "boot",
+  clusterId: "",
+  assignmentRevision: 0n,
+  pods: [],
+};
+const EMPTY_REPORT = {
   os: "linux",
   kernel: "",
   architecture: "amd64",

@@ -12,7 +12,7 @@ export interface LinkerdRequest {
   readonly method: "get" | "getProfile";
   readonly path: string;
   readonly contextToken?: string;
-  /** Without: plain text. */
+  /** TLS settings. Without them the client uses plain text. */
   readonly tls?: { readonly caFile: string; readonly bearer: string };
 }
 
@@ -49,7 +49,7 @@ type Line = { readonly message: LinkerdMessage } | { readonly code: string; read
 
 /** The program that asks by Linkerd's own bindings; built when it isn't there yet. */
 export function linkerdClient(): Promise<string> {
-  return ensureGoProgram(sources, "client");
+  return ensureGoProgram(sources, "client", { quick: true });
 }
 
 /** One stream, opened by Linkerd's own bindings in a separate process. */

@@ -7,7 +7,7 @@ import type { ClientReadableStream, StatusObject } from "@grpc/grpc-js";
 export class Lookup {
   /** `address:port pod` of each endpoint. */
   readonly endpoints = new Map<string, string>();
-  /** Undefined until an update has said whether the service exists. */
+  /** Undefined until the first update. */
   exists: boolean | undefined;
   /** The kinds of the received updates, in order. */
   readonly updates: string[] = [];

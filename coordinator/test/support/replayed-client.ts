@@ -32,7 +32,7 @@ export class ReplayedClient {
     }
   }
 
-  /** All that is known of each, by address. */
+  /** Returns all known addresses with their weights. */
   everything(): ReadonlyMap<string, WeightedAddr> {
     return new Map([...this.#addresses].sort(([a], [b]) => (a < b ? -1 : 1)));
   }

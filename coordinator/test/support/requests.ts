@@ -47,7 +47,7 @@ export function aRequest(
   return ApplyResourcesRequest.fromPartial({ applyId, namespace: "shop", resources: [...resources], labels });
 }
 
-/** All events until the stream ends, as `kind/name STATUS message`. */
+/** Returns all events until the stream ends, as `kind/name STATUS message`. */
 export async function watchToEnd(world: World, rolloutId: string): Promise<string[]> {
   const lines: string[] = [];
   for await (const event of world.forage().watchRollout({ rolloutId })) lines.push(describeEvent(event));

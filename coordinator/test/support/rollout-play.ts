@@ -30,7 +30,7 @@ export class RolloutPlay {
   #generation = 0n;
   #names = 0;
 
-  /** As it would be applied; `annotations` are those of the pod_config. */
+  /** Applies the image; `annotations` are those of the pod_config. */
   apply(image: string, spec: object = {}, annotations: Readonly<Record<string, string>> = {}): void {
     const podConfig = { annotations };
     const entry = aWorkloadEntry({ spec: { container: { name: "main", image }, podConfig, ...spec } });
@@ -70,7 +70,7 @@ export class RolloutPlay {
     return assert.fail(`it never settles: ${done.slice(-10).join(", ")}`);
   }
 
-  /** All that there are run and what stops goes, again and again until nothing is left to do. */
+  /** Lets all pods run and stopping pods go, repeatedly, until no step is left. Returns the steps. */
   finish(): string[] {
     const done: string[] = [];
     for (let rounds = 0; rounds < 50; rounds++) {
@@ -100,7 +100,7 @@ export class RolloutPlay {
     });
   }
 
-  /** Its container crashes again and again. */
+  /** Makes the pod's container crash repeatedly. */
   crashes(name: string, node?: string): void {
     this.waits(name, "CrashLoopBackOff", "starts again soon", 2, node);
   }

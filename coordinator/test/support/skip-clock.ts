@@ -10,10 +10,11 @@ interface Timer {
 /** The real time, of which a test can skip what it would have to wait for. */
 export class SkipClock implements Clock {
   #skippedMs = 0;
+  #wallOffsetMs = 0;
   readonly #timers = new Set<Timer>();
 
   // Arrow functions, because a clock's parts are passed on one by one.
-  readonly nowMs = (): number => Date.now() + this.#skippedMs;
+  readonly nowMs = (): number => Date.now() + this.#skippedMs + this.#wallOffsetMs;
 
   readonly monotonicMs = (): number => performance.now() + this.#skippedMs;
 
@@ -31,6 +32,11 @@ export class SkipClock implements Clock {
   /** Reports whether something of the kind waits for its time. */
   pending(matches: (delayMs: number) => boolean): boolean {
     return [...this.#timers].some(({ delayMs }) => matches(delayMs));
+  }
+
+  /** Sets the wall clock, this far from the real time. The monotonic clock goes on. */
+  setWall(offsetMs: number): void {
+    this.#wallOffsetMs = offsetMs;
   }
 
   /** Runs timers that are due in this time now, in order, and moves the other timers nearer by it. */

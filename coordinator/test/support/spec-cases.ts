@@ -1,23 +1,23 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { ForageResource } from "@forage/proto/forest/v1/forage";
-import { container } from "./forest/workload-samples.ts";
+import { CONTAINER } from "./forest/workload-samples.ts";
 import { verdictOnResource } from "./verdict.ts";
 
 /** A case: its name, the fields that it sets (in ts-proto's form), and the invalid paths within the spec. */
 export type SpecCase = readonly [what: string, fields: object, invalid: readonly string[]];
 
-const kinds = {
-  container_service: { $case: "containerService", base: { container } },
+const KINDS = {
+  container_service: { $case: "containerService", base: { container: CONTAINER } },
   service: { $case: "service", base: { target: "web", ports: [{ name: "http", port: 80 }] } },
   route: { $case: "route", base: { targetService: "web" } },
-  job: { $case: "job", base: { container } },
-  cron_job: { $case: "cronJob", base: { schedule: "@hourly", container } },
+  job: { $case: "job", base: { container: CONTAINER } },
+  cron_job: { $case: "cronJob", base: { schedule: "@hourly", container: CONTAINER } },
 } as const;
 
 /** Tests validation of one kind of resource, each time with the fields of the case over a valid spec. */
-export function describeSpec(kind: keyof typeof kinds, name: string, cases: readonly SpecCase[]): void {
-  const { $case, base } = kinds[kind];
+export function describeSpec(kind: keyof typeof KINDS, name: string, cases: readonly SpecCase[]): void {
+  const { $case, base } = KINDS[kind];
   describe(name, () => {
     for (const [what, fields, invalid] of cases) {
       test(`${what} ${invalid.length === 0 ? "is fine" : `is invalid at ${invalid.join(", ")}`}`, () => {
@@ -35,7 +35,7 @@ export function describeSpec(kind: keyof typeof kinds, name: string, cases: read
 
 /** The fields over the main container of a valid spec. */
 export function inContainer(fields: object): object {
-  return { container: { ...container, ...fields } };
+  return { container: { ...CONTAINER, ...fields } };
 }
 
 export function inPodConfig(podConfig: object): object {

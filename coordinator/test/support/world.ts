@@ -8,6 +8,7 @@ import { WorkspaceManagerService } from "@forage/proto/core";
 import { DestinationService } from "@forage/proto/destination";
 import { AgentServiceService } from "@forage/proto/forage/agent/v1/agent";
 import { OperatorServiceService } from "@forage/proto/forage/operator/v1/operator";
+import { WorkspaceContentServiceService } from "@forage/proto/forage/workspaces/v1/content";
 import { ForageServiceService } from "@forage/proto/forest/v1/forage";
 import { HealthService } from "@forage/proto/grpc/health/v1/health";
 import { Client, credentials, Metadata, type ServiceDefinition } from "@grpc/grpc-js";
@@ -32,7 +33,7 @@ export interface World {
   readonly caPem: string;
   /** An API token that is known already. */
   token(role: Role, namespaces?: "*" | readonly string[]): Promise<string>;
-  /** Without a token: the admin's; an empty one sends none. */
+  /** Returns a client with the admin's token by default; an empty token sends none. */
   forage(token?: string): Calls<typeof ForageServiceService>;
   operator(token?: string): Calls<typeof OperatorServiceService>;
   /** Returns the agents' API, for a client without a node's certificate. */
@@ -40,6 +41,7 @@ export interface World {
   destination(token?: string): Calls<typeof DestinationService>;
   health(token?: string): Calls<typeof HealthService>;
   workspaces(token?: string): Calls<typeof WorkspaceManagerService>;
+  workspaceContent(token?: string): Calls<typeof WorkspaceContentServiceService>;
   plainDestination(): Calls<typeof DestinationService>;
   /** Before the coordinator closes. */
   atEnd(close: () => void): void;
@@ -47,7 +49,7 @@ export interface World {
   restart(meanwhile?: () => Promise<void>): Promise<void>;
 }
 
-const clusterId = "test-cluster";
+const CLUSTER_ID = "test-cluster";
 
 export async function startWorld(
   t: TestContext,
@@ -60,7 +62,7 @@ export async function startWorld(
   const authority = await CertificateAuthority.create("test", { nowMs: clock.nowMs, randomBytes });
   const vault = await openVault([{ id: "test", bytes: randomBytes(32) }], store);
   const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
-  const issuer = new IdentityIssuer({ issuer: clusterId, keys: [privateKey] });
+  const issuer = new IdentityIssuer({ issuer: CLUSTER_ID, keys: [privateKey] });
   const config = {
     ...readConfig(["--data-dir", "/nonexistent", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"], settings),
     destination: { listen: "127.0.0.1:0" },
@@ -78,7 +80,7 @@ export async function startWorld(
       store,
       epoch: 1,
       lineage: "lineage-1",
-      clusterId,
+      clusterId: CLUSTER_ID,
       authority,
       vault,
       issuer,
@@ -132,6 +134,7 @@ export async function startWorld(
     agents: (bearer) => connect(AgentServiceService, bearer),
     health: (bearer) => connect(HealthService, bearer),
     workspaces: (bearer) => connect(WorkspaceManagerService, bearer),
+    workspaceContent: (bearer) => connect(WorkspaceContentServiceService, bearer),
     destination: (bearer) => connect(DestinationService, bearer),
     plainDestination: () => {
       const client = new Client(`127.0.0.1:${coordinator.destination?.port}`, credentials.createInsecure());

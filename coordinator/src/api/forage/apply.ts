@@ -29,9 +29,12 @@ export interface ApplyOptions {
 }
 
 /** Tries when someone else writes the same resources at the same moment. */
-const maxTries = 8;
-/** With the rollout and the apply id in the same transaction, this stays below the store's 128 operations. */
-const maxItems = 120;
+const MAX_TRIES = 8;
+/**
+ * The limit of resources in one apply. Together with the rollout and the apply id they stay below the store's 128 operations a
+ * transaction.
+ */
+const MAX_ITEMS = 120;
 
 /** Stores the whole request or nothing of it. The request has been validated. */
 export async function applyResources(
@@ -41,14 +44,14 @@ export async function applyResources(
   const { keepOthers = false } = options;
   const contentHash = hashMessage(ApplyResourcesRequest, { ...request, applyId: "" });
   const requestHash = keepOthers ? `${contentHash} keep-others` : contentHash;
-  for (let tries = 0; tries < maxTries; tries++) {
+  for (let tries = 0; tries < MAX_TRIES; tries++) {
     const earlier = await findApply(request, requestHash, options);
     if (earlier !== undefined) return earlier;
     const rolloutId = `r-${options.randomName(12)}`;
     const items = bundleOf(request, options.state, keepOthers);
     assertAgreed(items, options.agreedRemovals);
-    if (items.length > maxItems)
-      throw tooLarge(`changes ${items.length} resources, removals included; at most ${maxItems} go in one`);
+    if (items.length > MAX_ITEMS)
+      throw tooLarge(`changes ${items.length} resources, removals included; at most ${MAX_ITEMS} go in one`);
     const { compares, ops } = transaction(request, items, rolloutId, requestHash, options);
     const bytes = bytesOf({ compares, ops });
     if (bytes > TXN_BYTES_MAX)
@@ -74,8 +77,8 @@ export function bundleOf(
   });
 }
 
-/** More names than these don't help. */
-const maxNamedRemovals = 5;
+/** The limit of names in the message; more would not help the reader. */
+const MAX_NAMED_REMOVALS = 5;
 
 /** Refuses removals that appeared after the user was asked. */
 function assertAgreed(items: readonly BundleItem[], agreed: ReadonlySet<string> | undefined): void {
@@ -84,7 +87,7 @@ function assertAgreed(items: readonly BundleItem[], agreed: ReadonlySet<string> 
     ({ action, key, existing }) => action === "remove" && !existing?.record.deleting && !agreed.has(key),
   );
   if (others.length === 0) return;
-  const names = others.slice(0, maxNamedRemovals).map(({ kind, name }) => `${kind}/${name}`);
+  const names = others.slice(0, MAX_NAMED_REMOVALS).map(({ kind, name }) => `${kind}/${name}`);
   const more = others.length > names.length ? ` and ${others.length - names.length} more` : "";
   throw new CoordinatorError(
     "FAILED_PRECONDITION",

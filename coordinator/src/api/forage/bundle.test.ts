@@ -7,16 +7,16 @@ import { aContainerService, aRequest, aService } from "../../../test/support/req
 import type { ResourceEntry } from "../../state/entries.ts";
 import { kindOf, planBundle } from "./bundle.ts";
 
-const labels = { app: "shop" };
+const LABELS = { app: "shop" };
 
 test("resources are created, changed or left alone, in the request's order", () => {
   const web = aContainerService("web");
-  const [known] = planBundle(aRequest("a1", [web], labels), []);
+  const [known] = planBundle(aRequest("a1", [web], LABELS), []);
   const stored = [
-    aWorkloadEntry({ name: "web", labels, specHash: known?.specHash ?? "" }),
-    aServiceEntry({ name: "web", labels, specHash: "old" }),
+    aWorkloadEntry({ name: "web", labels: LABELS, specHash: known?.specHash ?? "" }),
+    aServiceEntry({ name: "web", labels: LABELS, specHash: "old" }),
   ];
-  const request = aRequest("a2", [aService("web", "web"), aContainerService("new"), web], labels);
+  const request = aRequest("a2", [aService("web", "web"), aContainerService("new"), web], LABELS);
   assert.deepEqual(actions(planBundle(request, stored)), [
     "service/web update",
     "container_service/new create",
@@ -26,27 +26,27 @@ test("resources are created, changed or left alone, in the request's order", () 
 
 test("what carries all of the labels and isn't named is removed, last", () => {
   const stored = [
-    aServiceEntry({ name: "gone", labels: { ...labels, tier: "front" } }),
+    aServiceEntry({ name: "gone", labels: { ...LABELS, tier: "front" } }),
     aServiceEntry({ name: "partly", labels: { tier: "front" } }),
     aServiceEntry({ name: "other", labels: { app: "other" } }),
     aServiceEntry({ name: "bare" }),
   ];
-  const request = aRequest("a1", [aService("web", "web")], labels);
+  const request = aRequest("a1", [aService("web", "web")], LABELS);
   assert.deepEqual(actions(planBundle(request, stored)), ["service/web create", "service/gone remove"]);
-  assert.deepEqual(actions(planBundle(aRequest("a1", [], labels), stored)), ["service/gone remove"]);
+  assert.deepEqual(actions(planBundle(aRequest("a1", [], LABELS), stored)), ["service/gone remove"]);
   assert.deepEqual(actions(planBundle(request, stored, { keepOthers: true })), ["service/web create"]);
 });
 
 test("without labels nothing is removed", () => {
-  const stored = [aServiceEntry({ name: "bare" }), aServiceEntry({ name: "other", labels })];
+  const stored = [aServiceEntry({ name: "bare" }), aServiceEntry({ name: "other", labels: LABELS })];
   assert.deepEqual(actions(planBundle(aRequest("a1", [aService("web", "web")]), stored)), [
     "service/web create",
   ]);
 });
 
 test("a resource of one kind isn't taken for one of another", () => {
-  const stored = [aWorkloadEntry({ name: "web", labels })];
-  const request = aRequest("a1", [aService("web", "web")], labels);
+  const stored = [aWorkloadEntry({ name: "web", labels: LABELS })];
+  const request = aRequest("a1", [aService("web", "web")], LABELS);
   assert.deepEqual(actions(planBundle(request, stored)), [
     "service/web create",
     "container_service/web remove",
@@ -55,15 +55,15 @@ test("a resource of one kind isn't taken for one of another", () => {
 
 test("a change of the labels is a change, and so is coming back from a removal", () => {
   const web = aService("web", "web");
-  const [known] = planBundle(aRequest("a1", [web], labels), []);
+  const [known] = planBundle(aRequest("a1", [web], LABELS), []);
   const same = (fields: object): ResourceEntry[] => [
-    aServiceEntry({ name: "web", labels, specHash: known?.specHash ?? "", ...fields }),
+    aServiceEntry({ name: "web", labels: LABELS, specHash: known?.specHash ?? "", ...fields }),
   ];
-  assert.deepEqual(actions(planBundle(aRequest("a2", [web], labels), same({}))), ["service/web unchanged"]);
+  assert.deepEqual(actions(planBundle(aRequest("a2", [web], LABELS), same({}))), ["service/web unchanged"]);
   assert.deepEqual(actions(planBundle(aRequest("a2", [web], { app: "x" }), same({}))), [
     "service/web update",
   ]);
-  assert.deepEqual(actions(planBundle(aRequest("a2", [web], labels), same({ deleting: true }))), [
+  assert.deepEqual(actions(planBundle(aRequest("a2", [web], LABELS), same({ deleting: true }))), [
     "service/web update",
   ]);
 });

@@ -6,7 +6,7 @@ import type { ClusterView } from "../../state/cluster-view.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
 import type { Store } from "../../store/index.ts";
 
-const maxTries = 8;
+const MAX_TRIES = 8;
 
 /**
  * Marks the resources for removal; their pods stop gracefully and the records go with the last of them.
@@ -17,7 +17,7 @@ export async function markDeleting(
   { store, state, by }: { readonly store: Store; readonly state: ClusterView; readonly by: string },
 ): Promise<readonly ResourceEntry[]> {
   const marked: ResourceEntry[] = [];
-  for (let tries = 0; tries < maxTries; ) {
+  for (let tries = 0; tries < MAX_TRIES; ) {
     const open = choose().filter((entry) => !entry.record.deleting);
     const [part] = batches(open.map((entry) => deletion(entry, by)));
     if (part === undefined) return marked;

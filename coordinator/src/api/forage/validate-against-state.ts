@@ -20,7 +20,10 @@ export interface CheckOptions {
   readonly loadBalancerIps: readonly IpRange[];
 }
 
-/** All that an apply is refused for, by itself and by what there is. Throws INVALID, UNIMPLEMENTED. */
+/**
+ * Checks everything that can refuse an apply: the request by itself, and against the present state. Throws INVALID,
+ * UNIMPLEMENTED.
+ */
 export function validateAgainstState(
   request: ApplyResourcesRequest,
   caller: Caller,

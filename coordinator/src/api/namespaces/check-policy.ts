@@ -1,6 +1,6 @@
 import { posix } from "node:path";
 import type { Container, Volume } from "@forage/proto/forest/v1/forage";
-import { reservedClassPrefix } from "../../model/priority.ts";
+import { RESERVED_CLASS_PREFIX } from "../../model/priority.ts";
 import type { Field } from "../validate/field.ts";
 import { parseHostPath } from "./host-path.ts";
 import { containersOf, type PlacedContainer, type PlacedPod } from "./pod-parts.ts";
@@ -88,7 +88,7 @@ function checkBaseline(placed: PlacedPod, policy: EffectivePolicy): void {
   if (pod.podConfig?.hostNetwork === true && !policy.hostNetwork)
     refuse(config.at("host_network"), policy, "the host's network", "--host-network");
   // Such pods preempt those of all other namespaces.
-  if (pod.podConfig?.priorityClassName.startsWith(reservedClassPrefix))
+  if (pod.podConfig?.priorityClassName.startsWith(RESERVED_CLASS_PREFIX))
     refuse(config.at("priority_class_name"), policy, "a system priority class");
   checkSeccomp(
     pod.podConfig?.securityContext?.seccompProfile,

@@ -28,7 +28,7 @@ export interface NamespaceOptions {
 
 /** Tries when others change the same namespace at the same moment. */
 const MAX_TRIES = 8;
-/** Each is a record that the coordinator holds in memory; with a policy or quota of its own. */
+/** The limit of namespaces with a policy or quota of their own. The coordinator holds each record in memory. */
 const MAX_NAMESPACES = 10_000;
 
 /** The calls behind `forage namespace`. */

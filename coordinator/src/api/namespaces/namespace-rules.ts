@@ -15,7 +15,7 @@ import { podOf } from "./pod-parts.ts";
 import { type EffectivePolicy, isNamespaced, policyFor } from "./policy.ts";
 import { checkApplyQuota, DEFAULT_LIMITS, exceeded, type Limits, limitAmount } from "./quota.ts";
 import { storedViolations } from "./stored-violations.ts";
-import { sizeOf, Usage } from "./usage.ts";
+import { type Amounts, QUOTA_RESOURCES, sizeOf, Usage } from "./usage.ts";
 
 /** Decides what callers may create in a namespace: which pods, by its policies, and how much, by its quota. */
 export class NamespaceRules {
@@ -23,9 +23,10 @@ export class NamespaceRules {
   readonly #state: ClusterView;
   readonly #mutex = new KeyedMutex();
 
-  constructor(state: ClusterView) {
+  /** `foreignKinds`: kinds of workloads whose pods no resource stands for. */
+  constructor(state: ClusterView, foreignKinds: readonly string[] = []) {
     this.#state = state;
-    this.usage = new Usage(state);
+    this.usage = new Usage(state, foreignKinds);
   }
 
   /** Throws INVALID with every field of the request's pods that the caller may not set in the namespace. */
@@ -89,6 +90,27 @@ export class NamespaceRules {
   }
 
   /**
+   * The same for pods that no resource stands for. `wanted`: what they need besides what is counted already. `fields` names the
+   * field of the request that decides each amount. Only a quota that was set counts: the part that has such pods limits them itself.
+   */
+  checkPods(namespace: string, wanted: Partial<Amounts>, fields: Readonly<Record<string, string>>): void {
+    const findings = new Findings();
+    const quota: Limits = this.#recordOf(namespace)?.quota ?? {};
+    const used = this.usage.ofNamespace(namespace);
+    for (const name of QUOTA_RESOURCES) {
+      const [text, change = 0] = [quota[name], wanted[name]];
+      if (text === undefined || change <= 0) continue;
+      const [sum, limit] = [used[name] + change, limitAmount(name, text)];
+      if (sum > limit)
+        findings.invalid(
+          fields[name] ?? name,
+          exceeded(name, `namespace "${namespace}"`, used[name], sum, limit),
+        );
+    }
+    findings.raise();
+  }
+
+  /**
    * Throws PERMISSION_DENIED unless the caller could have created such a pod: a command in a privileged container, or a connection
    * from within the host's network, reaches as far as the pod does.
    */
@@ -128,6 +150,10 @@ export class NamespaceRules {
   limitsOf(namespace: string, caller: Caller): Limits {
     const own = this.#recordOf(namespace)?.quota ?? {};
     return isNamespaced(caller, namespace) ? { ...DEFAULT_LIMITS, ...own } : own;
+  }
+
+  hasQuota(namespace: string): boolean {
+    return Object.keys(this.#recordOf(namespace)?.quota ?? {}).length > 0;
   }
 
   /** Runs the check and the write of one namespace together, so that concurrent requests can't exceed its quota. */

@@ -56,7 +56,7 @@ export function isNamespaced(caller: Caller, namespace: string): boolean {
   return policyRoleOf(caller, namespace) !== "global";
 }
 
-/** The kind of token by whose policy a stored resource is judged. */
+/** The kind of token whose policy applies to a stored resource. */
 export function storedRole(text: string): Exclude<PolicyRole, ""> {
   return text === "editor" || text === "admin" ? text : "global";
 }

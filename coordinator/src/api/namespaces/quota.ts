@@ -16,7 +16,10 @@ import {
 /** Limits by resource, as the operator writes them: `{ pods: "20", cpu: "4", memory: "8Gi" }`. */
 export type Limits = Readonly<Partial<Record<string, string>>>;
 
-/** Enough for a team; more is for the operator to allow. Applies to tokens limited to namespaces only. */
+/**
+ * The quota of a namespace without one of its own: enough for a team; operators may allow more. Applies only to tokens that
+ * are limited to namespaces.
+ */
 export const DEFAULT_LIMITS: Limits = { pods: "1000", objects: "1000", bytes: "64Mi" };
 
 /**
@@ -101,7 +104,7 @@ function report(
   }
 }
 
-/** The resource that adds the most. */
+/** Returns the index of the change that adds the most of the resource. */
 function largest(changes: readonly Amounts[], name: QuotaResource): number {
   let found = 0;
   for (const [index, change] of changes.entries())

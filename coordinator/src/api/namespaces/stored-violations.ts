@@ -9,7 +9,7 @@ import { checkPolicy } from "./check-policy.ts";
 import { podOf } from "./pod-parts.ts";
 import { policyForRole, storedRole } from "./policy.ts";
 
-/** Each names a resource; an operator who tightens a policy needs a list to work through, not all of thousands. */
+/** The limit of resources listed for an operator who tightens a policy. */
 const MAX_LISTED = 50;
 
 /**

@@ -33,9 +33,13 @@ export class Usage {
   readonly #state: ClusterView;
   /** Records are immutable, so the cost of each is computed once. */
   readonly #costs = new WeakMap<ResourceRecord, Amounts>();
+  readonly #podCosts = new WeakMap<PodRecord, Amounts>();
+  readonly #foreignKinds: ReadonlySet<string>;
 
-  constructor(state: ClusterView) {
+  /** `foreignKinds`: kinds of workloads that have pods and no resource. Each of their pods counts by itself. */
+  constructor(state: ClusterView, foreignKinds: readonly string[] = []) {
     this.#state = state;
+    this.#foreignKinds = new Set(foreignKinds);
   }
 
   ofNamespace(namespace: string): Amounts {
@@ -43,20 +47,37 @@ export class Usage {
     for (const { record } of this.#state.resources(namespace)) total = plus(total, this.of(record));
     for (const { record } of this.#state.objects.list({ namespace }))
       total = plus(total, { ...NOTHING, objects: 1, bytes: sizeOf(record.sizes) });
-    return total;
+    return plus(total, this.#foreignPods(namespace));
   }
 
   /** Returns the usage of all namespaces together. */
   total(): Amounts {
     let total = NOTHING;
     for (const { record } of this.#state.resources()) total = plus(total, this.of(record));
-    return total;
+    return plus(total, this.#foreignPods());
   }
 
   /** A job that has ended makes no more pods. */
   of(record: ResourceRecord): Amounts {
     const cost = this.#costs.get(record) ?? this.#work(record);
     return record.kind === "job" && this.#hasEnded(record) ? { ...cost, pods: 0, cpu: 0, memory: 0 } : cost;
+  }
+
+  #foreignPods(namespace?: string): Amounts {
+    if (this.#foreignKinds.size === 0) return NOTHING;
+    let total = NOTHING;
+    for (const { record } of this.#state.pods(namespace))
+      if (this.#foreignKinds.has(record.workloadKind)) total = plus(total, this.#ofPod(record));
+    return total;
+  }
+
+  #ofPod(record: PodRecord): Amounts {
+    const known = this.#podCosts.get(record);
+    if (known !== undefined) return known;
+    const each = requestsOfPod(record);
+    const cost = { ...NOTHING, pods: 1, cpu: each.get("cpu") ?? 0, memory: each.get("memory") ?? 0 };
+    this.#podCosts.set(record, cost);
+    return cost;
   }
 
   #work(record: ResourceRecord): Amounts {
@@ -106,10 +127,14 @@ function podsOf({ spec }: ForageResource): number {
 function requestsOf(resource: ForageResource): ReadonlyMap<string, number> {
   const placed = podOf(resource, new Field(new Findings()));
   if (placed === undefined) return new Map();
+  const { container, sidecars = [], initContainers = [] } = placed.pod;
+  const template = { container, sidecars: [...sidecars], initContainers: [...initContainers] };
+  return requestsOfPod(PodRecord.fromPartial({ template } as object));
+}
+
+function requestsOfPod(record: PodRecord): ReadonlyMap<string, number> {
   try {
-    const { container, sidecars = [], initContainers = [] } = placed.pod;
-    const template = { container, sidecars: [...sidecars], initContainers: [...initContainers] };
-    return podRequests(podSpecOf(PodRecord.fromPartial({ template } as object)));
+    return podRequests(podSpecOf(record));
   } catch (error) {
     // Records of an earlier version may ask for more than can be summed up; such pods are never placed.
     if (error instanceof SchedulerError) return new Map();

@@ -21,10 +21,10 @@ export interface PutOptions {
 
 export type PutAction = "created" | "changed" | "unchanged";
 
-const maxTries = 8;
-/** All contents with their versions, which the coordinator holds in memory. */
-const maxTotalBytes = 256 * 1024 * 1024;
-const maxObjects = 20_000;
+const MAX_TRIES = 8;
+/** The limit of all contents with their versions, which the coordinator holds in memory. */
+const MAX_TOTAL_BYTES = 256 * 1024 * 1024;
+const MAX_OBJECTS = 20_000;
 
 /** Stores the object as a whole, unless that would change nothing. */
 export async function putObject(
@@ -35,7 +35,7 @@ export async function putObject(
   const { store, state, vault, clock } = options;
   const key = objectKey(draft.name);
   const version = draft.content === undefined ? "" : vault.versionOf(draft.name, draft.content);
-  for (let tries = 0; tries < maxTries; tries++) {
+  for (let tries = 0; tries < MAX_TRIES; tries++) {
     const existing = state.objects.get(draft.name);
     if (existing !== undefined && createOnly)
       throw new CoordinatorError("ALREADY_EXISTS", `${titleOf(draft.name)} exists already`);
@@ -129,14 +129,14 @@ function invalid(field: string, description: string): CoordinatorError {
 }
 
 function assertRoom(state: ClusterView): void {
-  if (state.objects.contentBytes > maxTotalBytes)
+  if (state.objects.contentBytes > MAX_TOTAL_BYTES)
     throw new CoordinatorError(
       "RESOURCE_EXHAUSTED",
-      `secrets and config maps hold ${state.objects.contentBytes} bytes with their versions, at most ${maxTotalBytes} are kept: delete what isn't used`,
+      `secrets and config maps hold ${state.objects.contentBytes} bytes with their versions, at most ${MAX_TOTAL_BYTES} are kept: delete what isn't used`,
     );
-  if (state.objects.count > maxObjects)
+  if (state.objects.count > MAX_OBJECTS)
     throw new CoordinatorError(
       "RESOURCE_EXHAUSTED",
-      `there are ${maxObjects} objects: delete what isn't used`,
+      `there are ${MAX_OBJECTS} objects: delete what isn't used`,
     );
 }

@@ -2,14 +2,14 @@ import { ObjectRecord } from "@forage/proto/forage/store/v1/store";
 import { CoordinatorError } from "../../errors.ts";
 import { encodeRecord } from "../../model/codec.ts";
 import { type ObjectName, titleOf } from "../../model/object-name.ts";
-import { builtInClasses } from "../../model/priority.ts";
+import { BUILT_IN_CLASSES } from "../../model/priority.ts";
 import type { ClusterView } from "../../state/cluster-view.ts";
 import type { ObjectEntry } from "../../state/entries.ts";
 import type { Op, Store } from "../../store/index.ts";
 
-const maxTries = 8;
+const MAX_TRIES = 8;
 /** Users that an error names. */
-const maxNamed = 5;
+const MAX_NAMED = 5;
 
 export interface RemoveOptions {
   readonly store: Store;
@@ -18,9 +18,9 @@ export interface RemoveOptions {
 
 /** True: a claim's node has yet to remove the data. Versions of contents go when no pod is pinned to them. */
 export async function removeObject(name: ObjectName, { store, state }: RemoveOptions): Promise<boolean> {
-  if (name.kind === "priority_class" && Object.hasOwn(builtInClasses, name.name))
+  if (name.kind === "priority_class" && Object.hasOwn(BUILT_IN_CLASSES, name.name))
     throw new CoordinatorError("FAILED_PRECONDITION", `${titleOf(name)} is built in`);
-  for (let tries = 0; tries < maxTries; tries++) {
+  for (let tries = 0; tries < MAX_TRIES; tries++) {
     const entry = state.objects.get(name);
     if (entry === undefined) throw notFound(name);
     assertUnused(name, state);
@@ -58,9 +58,9 @@ function assertUnused(name: ObjectName, state: ClusterView): void {
     name.kind === "claim" ? state.podsReferring(name).map(({ record }) => `pod ${record.name}`) : [];
   const users = [...resources, ...pods];
   if (users.length === 0) return;
-  const more = users.length > maxNamed ? ` and ${users.length - maxNamed} more` : "";
+  const more = users.length > MAX_NAMED ? ` and ${users.length - MAX_NAMED} more` : "";
   throw new CoordinatorError(
     "FAILED_PRECONDITION",
-    `${titleOf(name)} is in use by ${users.slice(0, maxNamed).join(", ")}${more}; nothing was deleted`,
+    `${titleOf(name)} is in use by ${users.slice(0, MAX_NAMED).join(", ")}${more}; nothing was deleted`,
   );
 }

@@ -7,7 +7,7 @@ import type {
 } from "@forage/proto/forage/operator/v1/operator";
 import { CoordinatorError } from "../../errors.ts";
 import { isObjectKind, OBJECT_KINDS, type ObjectKind, type ObjectName } from "../../model/object-name.ts";
-import { maxClassValue, reservedClassPrefix } from "../../model/priority.ts";
+import { MAX_CLASS_VALUE, RESERVED_CLASS_PREFIX } from "../../model/priority.ts";
 import type { Content } from "../../objects/vault.ts";
 import { Field } from "../validate/field.ts";
 import { Findings } from "../validate/findings.ts";
@@ -18,17 +18,17 @@ import { controlProblem, lengthProblem } from "../validate/syntax/text.ts";
 import type { ObjectDraft } from "./draft.ts";
 
 /** Kubernetes' limit, and what goes into one transaction and one pod's assignment. */
-const maxContentBytes = 1024 * 1024;
-const maxKeys = 1_000;
-const maxDescriptionBytes = 1024;
-const maxUserBytes = 256;
-const maxPasswordBytes = 16 * 1024;
+const MAX_CONTENT_BYTES = 1024 * 1024;
+const MAX_KEYS = 1_000;
+const MAX_DESCRIPTION_BYTES = 1024;
+const MAX_USER_BYTES = 256;
+const MAX_PASSWORD_BYTES = 16 * 1024;
 /** A smaller file system has no room for files. */
-const minCapacityBytes = 1024 * 1024;
+const MIN_CAPACITY_BYTES = 1024 * 1024;
 /** Host and port as images name them. */
-const registryServer =
+const REGISTRY_SERVER =
   /^[A-Za-z0-9]([-.A-Za-z0-9]*[A-Za-z0-9])?(:[0-9]{1,5})?$|^\[[0-9a-fA-F:]+\](:[0-9]{1,5})?$/;
-const nanoPerByte = 1_000_000_000n;
+const NANO_PER_BYTE = 1_000_000_000n;
 
 /** Throws INVALID with every violation; none of them says a value. */
 export function validatePut({ namespace, object }: PutObjectRequest): ObjectDraft {
@@ -116,10 +116,10 @@ function specOf(spec: Spec, name: string, field: Field): Pick<ObjectDraft, "cont
 
 function checkContent(data: Content, field: Field): void {
   const entries = Object.entries(data);
-  if (entries.length > maxKeys) field.invalid(`must have at most ${maxKeys} keys, has ${entries.length}`);
+  if (entries.length > MAX_KEYS) field.invalid(`must have at most ${MAX_KEYS} keys, has ${entries.length}`);
   const bytes = entries.reduce((sum, [key, value]) => sum + Buffer.byteLength(key) + value.byteLength, 0);
-  if (bytes > maxContentBytes)
-    field.invalid(`must not be longer than ${maxContentBytes} bytes together, has ${bytes}`);
+  if (bytes > MAX_CONTENT_BYTES)
+    field.invalid(`must not be longer than ${MAX_CONTENT_BYTES} bytes together, has ${bytes}`);
   for (const [key] of entries) {
     const problem = configKeyProblem(key);
     if (problem !== undefined) field.key(key).invalid(`the key ${problem}`);
@@ -130,16 +130,16 @@ function credentialOf(
   { server, username, password }: RegistryCredential,
   field: Field,
 ): Pick<ObjectDraft, "content" | "spec"> {
-  if (!registryServer.test(server) || server.length > 300)
+  if (!REGISTRY_SERVER.test(server) || server.length > 300)
     field
       .at("server")
       .invalid("must be a registry's host, with its port if images name one, such as docker.io");
   if (username === "") field.at("username").invalid("must not be empty");
-  field.at("username").check(controlProblem(username) ?? lengthProblem(username, maxUserBytes));
+  field.at("username").check(controlProblem(username) ?? lengthProblem(username, MAX_USER_BYTES));
   if (username.includes(":"))
     field.at("username").invalid("must not hold a ':', which ends it on the way to the registry");
   if (password === "") field.at("password").invalid("must not be empty");
-  field.at("password").check(controlProblem(password) ?? lengthProblem(password, maxPasswordBytes));
+  field.at("password").check(controlProblem(password) ?? lengthProblem(password, MAX_PASSWORD_BYTES));
   const texts = { server, username, password };
   const content = Object.fromEntries(Object.entries(texts).map(([key, text]) => [key, Buffer.from(text)]));
   return { content, spec: { $case: "registry", value: { server, username } } };
@@ -147,14 +147,14 @@ function credentialOf(
 
 function claimOf({ capacity }: Claim, field: Field): Pick<ObjectDraft, "spec"> {
   const nano = capacity === "" ? 0n : capacityOf(capacity, field.at("capacity"));
-  const capacityBytes = (nano + nanoPerByte - 1n) / nanoPerByte;
+  const capacityBytes = (nano + NANO_PER_BYTE - 1n) / NANO_PER_BYTE;
   return { spec: { $case: "claim", value: { capacity, capacityBytes, node: "", deleting: false } } };
 }
 
 function capacityOf(text: string, field: Field): bigint {
   const { nano, problem } = amountOf("ephemeral-storage", text);
   field.check(problem);
-  if (nano !== undefined && nano < BigInt(minCapacityBytes) * nanoPerByte)
+  if (nano !== undefined && nano < BigInt(MIN_CAPACITY_BYTES) * NANO_PER_BYTE)
     field.invalid("must be at least 1Mi");
   return nano ?? 0n;
 }
@@ -164,12 +164,12 @@ function classOf(
   name: string,
   field: Field,
 ): Pick<ObjectDraft, "spec"> {
-  if (value > maxClassValue) field.at("value").invalid(`must be at most ${maxClassValue}`);
-  if (name.startsWith(reservedClassPrefix))
-    field.invalid(`names that begin with ${reservedClassPrefix} are those of built-in classes`);
+  if (value > MAX_CLASS_VALUE) field.at("value").invalid(`must be at most ${MAX_CLASS_VALUE}`);
+  if (name.startsWith(RESERVED_CLASS_PREFIX))
+    field.invalid(`names that begin with ${RESERVED_CLASS_PREFIX} are those of built-in classes`);
   field
     .at("description")
-    .check(controlProblem(description) ?? lengthProblem(description, maxDescriptionBytes));
+    .check(controlProblem(description) ?? lengthProblem(description, MAX_DESCRIPTION_BYTES));
   return {
     spec: { $case: "priorityClass", value: { value, neverPreempts, globalDefault, description } },
   };

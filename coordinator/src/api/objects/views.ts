@@ -1,7 +1,7 @@
 import type { Object as ObjectMessage } from "@forage/proto/forage/operator/v1/operator";
 import { CoordinatorError } from "../../errors.ts";
 import { titleOf } from "../../model/object-name.ts";
-import { builtInClasses } from "../../model/priority.ts";
+import { BUILT_IN_CLASSES } from "../../model/priority.ts";
 import type { Vault } from "../../objects/vault.ts";
 import type { ClusterView } from "../../state/cluster-view.ts";
 import type { ObjectEntry } from "../../state/entries.ts";
@@ -47,7 +47,7 @@ export function openView(entry: ObjectEntry, state: ClusterView, vault: Vault): 
 
 /** Classes that are always there, as if they were stored. */
 export function builtInViews(): ObjectMessage[] {
-  return Object.entries(builtInClasses).map(([name, value]) => ({
+  return Object.entries(BUILT_IN_CLASSES).map(([name, value]) => ({
     namespace: "",
     name,
     labels: {},

@@ -26,7 +26,7 @@ export interface ApiTokenOptions {
 
 /** A quarter: long enough to rotate by hand, short enough that a forgotten token does not stay valid for years. */
 const DEFAULT_TTL_MS = 90 * 24 * 3600 * 1000;
-/** Every one is held in memory and listed. */
+/** The limit of tokens. All are held in memory and listed. */
 const MAX_TOKENS = 10_000;
 
 /** Throws INVALID, RESOURCE_EXHAUSTED. */

@@ -6,7 +6,7 @@ import type { NodeEntry } from "../../state/entries.ts";
 import type { Store } from "../../store/index.ts";
 
 /** A joining agent or a controller may write the record at the same moment; more often is not by chance. */
-const maxAttempts = 5;
+const MAX_ATTEMPTS = 5;
 
 /** The node as it is afterwards. Throws NOT_FOUND, or CONFLICT when the record changes again and again. */
 export async function changeNode(
@@ -14,7 +14,7 @@ export async function changeNode(
   { store, state }: { readonly store: Store; readonly state: ClusterView },
   change: (node: NodeEntry) => NodeRecord,
 ): Promise<NodeEntry> {
-  for (let attempt = 0; attempt < maxAttempts; attempt++) {
+  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
     const node = state.node(name);
     if (node === undefined) throw noSuchNode(name);
     const { compares, ops } = rewriteNode(node, change(node));

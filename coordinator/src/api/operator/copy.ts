@@ -5,7 +5,7 @@ import type { CallContext } from "../../rpc/caller.ts";
 import { firstOf, openSession, outputOf, type SessionsOptions, sendInput, startMissing } from "./sessions.ts";
 
 /** Linux takes no longer paths. */
-const maxPathBytes = 4096;
+const MAX_PATH_BYTES = 4096;
 const nothing = Buffer.alloc(0);
 
 /** A tar stream, in the one direction or the other; it has been copied when this ends well. */
@@ -20,8 +20,8 @@ export async function* copy(
   const value = start.value.options;
   if (value === undefined || !value.path.startsWith("/") || value.path.includes("\0"))
     throw new CoordinatorError("INVALID", "options.path must be absolute");
-  if (Buffer.byteLength(value.path) >= maxPathBytes)
-    throw new CoordinatorError("INVALID", `options.path is longer than ${maxPathBytes - 1} bytes`);
+  if (Buffer.byteLength(value.path) >= MAX_PATH_BYTES)
+    throw new CoordinatorError("INVALID", `options.path is longer than ${MAX_PATH_BYTES - 1} bytes`);
   const tunnel = openSession(start.value, { $case: "copy", value }, context, options);
   void sendInput(incoming, tunnel, inputFrame);
   for await (const frame of outputOf(tunnel)) {

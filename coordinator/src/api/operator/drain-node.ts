@@ -30,7 +30,7 @@ export interface DrainOptions {
 }
 
 /** The longest time-out of a drain. */
-const maxTimeoutSeconds = 7 * 86_400;
+const MAX_TIMEOUT_SECONDS = 7 * 86_400;
 
 /** Throws INVALID, NOT_FOUND, CONFLICT. The same wish again leaves a drain that is under way as it is. */
 export async function drainNode(
@@ -39,8 +39,8 @@ export async function drainNode(
 ): Promise<DrainNodeResponse> {
   const { state, clock, recorder } = options;
   const { name, force, includeClaims, timeoutSeconds, uncordonOnReturn } = request;
-  if (timeoutSeconds > maxTimeoutSeconds)
-    throw new CoordinatorError("INVALID", `timeout_seconds: must be at most ${maxTimeoutSeconds}`);
+  if (timeoutSeconds > MAX_TIMEOUT_SECONDS)
+    throw new CoordinatorError("INVALID", `timeout_seconds: must be at most ${MAX_TIMEOUT_SECONDS}`);
   const nowMs = clock.nowMs();
   const node = await changeNode(name, options, ({ record, report }) => {
     const before = isUnderWay(record.drain) ? record.drain : undefined;
@@ -67,7 +67,7 @@ export async function drainNode(
 }
 
 /** Changes of pods come by the hundred; people read less often. */
-const pauseMs = 200;
+const PAUSE_MS = 200;
 
 /**
  * Follows a drain to its end.
@@ -121,7 +121,7 @@ function pause(clock: Clock, signal: AbortSignal): Promise<void> {
       signal.removeEventListener("abort", finish);
       resolve();
     };
-    const cancel = clock.schedule(pauseMs, finish);
+    const cancel = clock.schedule(PAUSE_MS, finish);
     signal.addEventListener("abort", finish, { once: true });
   });
 }

@@ -10,18 +10,18 @@ export interface EventOptions {
   readonly events: EventLog;
 }
 
-const defaultLimit = 500;
-const maxLimit = 10_000;
+const DEFAULT_LIMIT = 500;
+const MAX_LIMIT = 10_000;
 
 /** Throws INVALID. */
 export async function listEvents(
   { namespace, filter, after, limit }: wire.ListEventsRequest,
   { events }: EventOptions,
 ): Promise<wire.ListEventsResponse> {
-  if (limit > maxLimit)
-    throw new CoordinatorError("INVALID", `limit is ${limit}; at most ${maxLimit} events come at once`);
+  if (limit > MAX_LIMIT)
+    throw new CoordinatorError("INVALID", `limit is ${limit}; at most ${MAX_LIMIT} events come at once`);
   const query = queryOf(namespace, filter);
-  const found = await newestEvents(events, query, Number(after), limit === 0 ? defaultLimit : limit);
+  const found = await newestEvents(events, query, Number(after), limit === 0 ? DEFAULT_LIMIT : limit);
   return { events: found.events.map(eventView), sequence: BigInt(found.sequence) };
 }
 

@@ -5,7 +5,7 @@ import type { CallContext } from "../../rpc/caller.ts";
 import { firstOf, openSession, outputOf, type SessionsOptions, sendInput, startMissing } from "./sessions.ts";
 
 /** Commands are short; what is longer belongs into a file. */
-const maxCommandBytes = 128 * 1024;
+const MAX_COMMAND_BYTES = 128 * 1024;
 
 /** Input goes to the agent as it comes, output back; the last message is the command's own exit code. */
 export async function* exec(
@@ -20,8 +20,8 @@ export async function* exec(
   const command = value?.command ?? [];
   if (value === undefined || command.length === 0)
     throw new CoordinatorError("INVALID", "options.command must not be empty");
-  if (Buffer.byteLength(command.join("\0")) > maxCommandBytes) {
-    throw new CoordinatorError("INVALID", `options.command is longer than ${maxCommandBytes} bytes`);
+  if (Buffer.byteLength(command.join("\0")) > MAX_COMMAND_BYTES) {
+    throw new CoordinatorError("INVALID", `options.command is longer than ${MAX_COMMAND_BYTES} bytes`);
   }
   const tunnel = openSession(start.value, { $case: "exec", value }, context, options);
   void sendInput(incoming, tunnel, inputFrame);

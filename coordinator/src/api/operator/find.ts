@@ -5,7 +5,7 @@ import type { PodEntry } from "../../state/entries.ts";
 import { type KeptPod, keptPods } from "../../state/kept-pods.ts";
 
 /** Names suggested when one is not found. */
-const maxSuggestions = 3;
+const MAX_SUGGESTIONS = 3;
 
 /** A pod that can be shown. */
 export interface FoundPod {
@@ -71,7 +71,7 @@ function findPod(state: ClusterView, namespace: string, nameOrUid: string): PodE
   const near = pods
     .map((pod) => pod.record.name)
     .filter((name) => name.includes(nameOrUid) || nameOrUid.includes(name));
-  const hint = near.length === 0 ? "" : `; did you mean ${near.slice(0, maxSuggestions).join(", ")}?`;
+  const hint = near.length === 0 ? "" : `; did you mean ${near.slice(0, MAX_SUGGESTIONS).join(", ")}?`;
   throw new CoordinatorError(
     "NOT_FOUND",
     `there is no pod "${nameOrUid}" in namespace "${namespace}"${hint}`,

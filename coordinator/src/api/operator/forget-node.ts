@@ -17,8 +17,8 @@ export interface ForgetOptions {
   readonly log: Logger;
 }
 
-/** Pods may come and go while their records are removed. */
-const maxRounds = 10;
+/** The limit of passes, because pods may come and go while their records are removed. */
+const MAX_ROUNDS = 10;
 
 /**
  * First its certificates count no longer and it takes no pods, then the records of its pods go, then what lay on it, and it last: who
@@ -36,7 +36,7 @@ export async function forgetNode(
   const pods = new Set<string>();
   const lost = claims.map((claim) => `${claim.name.namespace}/${claim.name.name}`);
   await changeNode(name, options, ({ record }) => ({ ...record, revoked: true, unschedulable: true }));
-  for (let round = 0; round < maxRounds; round++) {
+  for (let round = 0; round < MAX_ROUNDS; round++) {
     const left = state.podsOnNode(name);
     for (const { record } of left) pods.add(record.uid);
     const node = state.node(name);
@@ -60,14 +60,14 @@ function assertForgettable(node: NodeEntry, claims: readonly ObjectEntry[]): voi
   }
   if (claims.length === 0) return;
   const names = claims.map((claim) => `${claim.name.namespace}/${claim.name.name}`).sort();
-  const some = names.slice(0, maxNames).join(", ");
-  const more = names.length > maxNames ? ` and ${names.length - maxNames} more` : "";
+  const some = names.slice(0, MAX_NAMES).join(", ");
+  const more = names.length > MAX_NAMES ? ` and ${names.length - MAX_NAMES} more` : "";
   const what = `the data of claims lies on node ${name} and would be lost: ${some}${more}`;
   throw new CoordinatorError("FAILED_PRECONDITION", `${what}; forget it by force if it won't come back`);
 }
 
-/** In one message. */
-const maxNames = 20;
+/** The limit of names in one message. */
+const MAX_NAMES = 20;
 
 function claimsOn(node: string, state: ClusterView): ObjectEntry[] {
   return state.objects

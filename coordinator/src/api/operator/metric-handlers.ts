@@ -1,7 +1,7 @@
 import type { OperatorServiceService, PushedMetric } from "@forage/proto/forage/operator/v1/operator";
 import { CoordinatorError } from "../../errors.ts";
 import type { MetricName, PushedMetrics, PushedValue } from "../../metrics/pushed-metrics.ts";
-import { measuredResources } from "../../model/autoscaling.ts";
+import { MEASURED_RESOURCES } from "../../model/autoscaling.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
 import type { Handlers } from "../../rpc/serve.ts";
 import { Field } from "../validate/field.ts";
@@ -15,11 +15,11 @@ export type MetricHandlers = Pick<
 >;
 
 /** The default validity of a pushed value: four evaluations of the autoscaler. */
-const defaultTtlSeconds = 60;
+const DEFAULT_TTL_SECONDS = 60;
 /** A value that is pushed less often says nothing about the present. */
-const maxTtlSeconds = 3600;
+const MAX_TTL_SECONDS = 3600;
 
-/** Values of custom metrics that are pushed by whoever knows them. */
+/** Returns the handlers for pushed values of custom metrics. */
 export function metricHandlers(pushed: PushedMetrics): MetricHandlers {
   return {
     putMetric: async ({ namespace, metric }) => {
@@ -42,22 +42,22 @@ function validated(namespace: string, metric: PushedMetric | undefined) {
   const request = new Field(findings);
   request.at("namespace").check(dnsLabelProblem(namespace));
   const field = request.at("metric");
-  const { name, workload, pod, value, ttlSeconds } = metric ?? emptyMetric;
+  const { name, workload, pod, value, ttlSeconds } = metric ?? EMPTY_METRIC;
   if (metric === undefined) field.invalid("must be given");
   field.at("name").check(metricNameProblem(name));
-  if (measuredResources.some((resource) => resource === name))
+  if (MEASURED_RESOURCES.some((resource) => resource === name))
     field.at("name").invalid("is measured by the agents and can't be pushed");
   if (workload !== "" && pod !== "") field.at("pod").invalid("must not be given with workload");
   if (workload !== "") field.at("workload").check(dnsLabelProblem(workload));
   if (pod !== "") field.at("pod").check(dnsLabelProblem(pod));
   if (!Number.isFinite(value) || value < 0) field.at("value").invalid("must be a number of at least 0");
-  if (ttlSeconds > maxTtlSeconds) field.at("ttl_seconds").invalid(`must be at most ${maxTtlSeconds}`);
+  if (ttlSeconds > MAX_TTL_SECONDS) field.at("ttl_seconds").invalid(`must be at most ${MAX_TTL_SECONDS}`);
   findings.raise();
   const of: MetricName = { namespace, name, workload, pod };
-  return { name: of, value, ttlSeconds: ttlSeconds === 0 ? defaultTtlSeconds : ttlSeconds };
+  return { name: of, value, ttlSeconds: ttlSeconds === 0 ? DEFAULT_TTL_SECONDS : ttlSeconds };
 }
 
-const emptyMetric = { name: "", workload: "", pod: "", value: 0, ttlSeconds: 0 };
+const EMPTY_METRIC = { name: "", workload: "", pod: "", value: 0, ttlSeconds: 0 };
 
 function viewOf({ namespace, name, workload, pod, ...rest }: PushedValue): PushedMetric {
   const { value, ttlSeconds, pushedAtMs, expiresAtMs } = rest;

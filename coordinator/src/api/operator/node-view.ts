@@ -71,7 +71,10 @@ function requestedOn(pods: readonly PodEntry[]): Record<string, string> {
   return Object.fromEntries([...sums].map(([resource, amount]) => [resource, quantity(resource, amount)]));
 }
 
-/** Nothing, of a pod whose requests can't be summed up: the scheduler reports it, and the node is shown with its other pods. */
+/**
+ * Returns the pod's requests. Yields nothing if they can't be summed up: the scheduler reports that, and the node is shown
+ * with its other pods.
+ */
 function requestsOf({ record }: PodEntry): Iterable<readonly [string, number]> {
   try {
     return podRequests(podSpecOf(record));

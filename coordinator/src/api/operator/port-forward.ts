@@ -4,7 +4,7 @@ import { CoordinatorError } from "../../errors.ts";
 import type { CallContext } from "../../rpc/caller.ts";
 import { firstOf, openSession, outputOf, type SessionsOptions, sendInput, startMissing } from "./sessions.ts";
 
-const maxPort = 65_535;
+const MAX_PORT = 65_535;
 const nothing = Buffer.alloc(0);
 
 /** One TCP connection: each side's end is passed on by itself. */
@@ -17,7 +17,7 @@ export async function* portForward(
   const start = (await firstOf(incoming))?.frame;
   if (start?.$case !== "start") throw startMissing();
   const { namespace, pod, port } = start.value;
-  if (port < 1 || port > maxPort) throw new CoordinatorError("INVALID", `port must be 1 to ${maxPort}`);
+  if (port < 1 || port > MAX_PORT) throw new CoordinatorError("INVALID", `port must be 1 to ${MAX_PORT}`);
   const kind = { $case: "portForward", value: { port } } as const;
   const tunnel = openSession({ namespace, pod, container: "" }, kind, context, options);
   void sendInput(incoming, tunnel, inputFrame);

@@ -4,7 +4,7 @@ import type {
   RebalanceResponse,
 } from "@forage/proto/forage/operator/v1/operator";
 import type { Move } from "@forage/scheduler";
-import { type Goal, moveDeadlineMs, type RebalanceController } from "../../control/rebalance/controller.ts";
+import { type Goal, MOVE_DEADLINE_MS, type RebalanceController } from "../../control/rebalance/controller.ts";
 import { CoordinatorError } from "../../errors.ts";
 import type { ClusterView } from "../../state/cluster-view.ts";
 import { Signal } from "../../state/signal.ts";
@@ -16,9 +16,9 @@ export interface RebalanceOptions {
   readonly rebalancing: Pick<RebalanceController, "suggest" | "move">;
 }
 
-const defaultMoves = 10;
-const mostMoves = 100;
-const mostInFlight = 20;
+const DEFAULT_MOVES = 10;
+const MOST_MOVES = 100;
+const MOST_IN_FLIGHT = 20;
 
 /** First what is planned, then how each move goes. No more moves begin when the caller goes away; those that have begun go on. */
 export async function* rebalance(
@@ -91,21 +91,21 @@ class Run {
     const start = await rebalancing.move(move.pod, this.#summary);
     if (start.type === "begun") this.#moving.set(move, uid);
     if (start.type === "begun") return tell(move, "moving", "");
-    const patient = clock.monotonicMs() - this.#idleSinceMs < moveDeadlineMs;
+    const patient = clock.monotonicMs() - this.#idleSinceMs < MOVE_DEADLINE_MS;
     return start.type === "later" && patient ? undefined : tell(move, "skipped", start.why);
   }
 
-  /** Until something changes that may matter, or the time for it is over. */
+  /** Waits until a change that may matter, or until the time is over. */
   async wait(signal: AbortSignal): Promise<void> {
     const { clock } = this.#options;
-    const leftMs = this.#idleSinceMs + moveDeadlineMs - clock.monotonicMs();
-    const cancel = clock.schedule(Math.max(leastWaitMs, leftMs), () => this.changed.raise());
+    const leftMs = this.#idleSinceMs + MOVE_DEADLINE_MS - clock.monotonicMs();
+    const cancel = clock.schedule(Math.max(LEAST_WAIT_MS, leftMs), () => this.changed.raise());
     await this.changed.wait(signal);
     cancel();
   }
 }
 
-const leastWaitMs = 1_000;
+const LEAST_WAIT_MS = 1_000;
 
 function checked({ goal, maxMoves, maxInFlight }: RebalanceRequest) {
   const goals: Readonly<Record<string, Goal>> = {
@@ -115,10 +115,11 @@ function checked({ goal, maxMoves, maxInFlight }: RebalanceRequest) {
   };
   const chosen = goals[goal];
   if (chosen === undefined) throw new CoordinatorError("INVALID", `goal: "${goal}" must be spread or pack`);
-  if (maxMoves > mostMoves) throw new CoordinatorError("INVALID", `max_moves: must be at most ${mostMoves}`);
-  if (maxInFlight > mostInFlight)
-    throw new CoordinatorError("INVALID", `max_in_flight: must be at most ${mostInFlight}`);
-  return { goal: chosen, maxMoves: maxMoves || defaultMoves, maxInFlight: maxInFlight || 1 };
+  if (maxMoves > MOST_MOVES)
+    throw new CoordinatorError("INVALID", `max_moves: must be at most ${MOST_MOVES}`);
+  if (maxInFlight > MOST_IN_FLIGHT)
+    throw new CoordinatorError("INVALID", `max_in_flight: must be at most ${MOST_IN_FLIGHT}`);
+  return { goal: chosen, maxMoves: maxMoves || DEFAULT_MOVES, maxInFlight: maxInFlight || 1 };
 }
 
 /** Undefined: it is still on its way. */

@@ -11,7 +11,7 @@ import { holdOf } from "../../control/workload/rollout-state.ts";
 import { CoordinatorError } from "../../errors.ts";
 import { rolloutAttemptAt } from "../../model/effective-workload.ts";
 import { hashLabels, hashMessage } from "../../model/hash.ts";
-import { rolloutAnnotations } from "../../model/rollout-settings.ts";
+import { ROLLOUT_ANNOTATIONS } from "../../model/rollout-settings.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
 import { effectOf, workloadOfRevision } from "../../model/workload.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
@@ -76,7 +76,7 @@ function undo(toRevision: number, facts: RolloutFacts): RolloutChange {
   const { scaling, updateStrategy } = present.value;
   const annotations = { ...podConfig?.annotations };
   // An undo should complete without waiting for a promotion.
-  delete annotations[rolloutAnnotations.canary];
+  delete annotations[ROLLOUT_ANNOTATIONS.canary];
   const value = {
     scaling,
     updateStrategy,
@@ -164,13 +164,13 @@ function pinsFor({ objectVersions }: RevisionRecord, { newestVersion }: RolloutF
 
 function pinsText(names: readonly string[]): string {
   if (names.length === 0) return "";
-  const shown = names.slice(0, maxNamed).join(", ");
-  const more = names.length > maxNamed ? ` and ${names.length - maxNamed} more` : "";
+  const shown = names.slice(0, MAX_NAMED).join(", ");
+  const more = names.length > MAX_NAMED ? ` and ${names.length - MAX_NAMED} more` : "";
   return `, with ${shown}${more} as of then until changed again`;
 }
 
-/** More names than these don't help. */
-const maxNamed = 5;
+/** The limit of names in the message; more would not help the reader. */
+const MAX_NAMED = 5;
 
 function numbered(number: number, facts: RolloutFacts): RevisionRecord {
   const found = facts.revisions.find((revision) => revision.number === number);

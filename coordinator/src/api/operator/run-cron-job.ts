@@ -25,8 +25,8 @@ export interface RunCronJobOptions {
   readonly namespaceRules: Pick<NamespaceRules, "checkResource">;
 }
 
-/** As for resources that are applied: room for what is added to names of pods. */
-const maxNameLength = 48;
+/** The same limit as for applied resources. It leaves room for the suffix of pods' names. */
+const MAX_NAME_LENGTH = 48;
 
 /** Starts a run besides the schedule, whatever else runs. The same name again answers with the run that there is. */
 export async function runCronJob(
@@ -37,7 +37,7 @@ export async function runCronJob(
   const { namespace, cronJob } = request;
   if (request.name !== "") {
     const findings = new Findings();
-    new Field(findings).at("name").check(dnsLabelProblem(request.name, maxNameLength));
+    new Field(findings).at("name").check(dnsLabelProblem(request.name, MAX_NAME_LENGTH));
     findings.raise();
   }
   const owner = state.resource(resourceKey(namespace, "cron_job", cronJob));

@@ -32,11 +32,13 @@ import { copy } from "./copy.ts";
 import { currentRolloutStatus } from "./current-rollout-status.ts";
 import { type EventOptions, listEvents, watchEvents } from "./events.ts";
 import { exec } from "./exec.ts";
+import { type AuditOptions, listAudit } from "./list-audit.ts";
 import { listPods } from "./list-pods.ts";
 import { logs } from "./logs.ts";
 import { metricHandlers } from "./metric-handlers.ts";
 import { type NodeOptions, nodeHandlers } from "./node-handlers.ts";
 import { type PlanHandlerOptions, plan } from "./plan.ts";
+import type { PodUse } from "./pod-use.ts";
 import { portForward } from "./port-forward.ts";
 import { listRevisions } from "./revisions.ts";
 import { routeView } from "./route-view.ts";
@@ -53,19 +55,30 @@ export interface OperatorOptions
     PlanHandlerOptions,
     CertificateHandlerOptions,
     ApiTokenOptions,
+    AuditOptions,
     NamespaceOptions,
     Omit<WhyOptions, "unplaced"> {
   /** Returns this many random lowercase letters and digits. */
   readonly randomName: (length: number) => string;
+  /** Tries out changes of the fleet on a copy. */
+  readonly trials: {
+    whatIf(request: wire.WhatIfRequest): Promise<wire.WhatIfResponse>;
+    capacity(request: wire.CapacityRequest): Promise<wire.CapacityResponse>;
+  };
   readonly events: EventLog & EventRecorder;
   readonly unschedulable: UnschedulablePods;
   readonly rollouts: RolloutSource;
   readonly broker: SessionBroker;
+  readonly podUse: PodUse;
   readonly metrics: MetricsCollector;
   readonly autoscale: Pick<AutoscaleController, "statusOf">;
   /** The pin in join tokens, by which a host recognizes the coordinator before it sends the token. */
   readonly authorityPin: string;
+  /** HOST:PORT at which hosts reach the coordinator, the preferred one first. */
+  readonly reachableAt: readonly string[];
 }
+
+export type ResourceViewOptions = Pick<OperatorOptions, "state" | "clock" | "autoscale" | "gateways">;
 
 /** The calls behind the `forage` command. */
 export function operatorService(options: OperatorOptions): Handlers<typeof OperatorServiceService> {
@@ -99,12 +112,15 @@ export function operatorService(options: OperatorOptions): Handlers<typeof Opera
     createJoinToken: async (request) => createJoinToken(request, options),
     createApiToken: (request, { caller }) => createApiToken(request, caller, options),
     listApiTokens: () => listApiTokens(options),
+    listAudit: (request) => listAudit(request, options),
     revokeApiToken: (request, { caller }) => revokeApiToken(request, caller, options),
     runCronJob: (request, { caller }) => runCronJob(request, caller, options),
     listEvents: (request) => listEvents(request, options),
     watchEvents: (request, context) => watchEvents(request, context, options),
     apply: (request, { caller }) => apply(request, caller, options),
     plan: (request, context) => plan(request, context, options),
+    whatIf: (request) => options.trials.whatIf(request),
+    capacity: (request) => options.trials.capacity(request),
     why: (request) => why(request, options),
     logs: (request, context) => logs(request, context, options),
     exec: (requests, context) => exec(requests, context, options),
@@ -113,8 +129,8 @@ export function operatorService(options: OperatorOptions): Handlers<typeof Opera
   };
 }
 
-/** A resource that can't be shown says why in the list, and doesn't keep the others from being listed. */
-function viewOrFault(entry: ResourceEntry, options: OperatorOptions): wire.Resource {
+/** Returns the view of a resource. One that can't be shown says why, and doesn't keep the others from being listed. */
+export function viewOrFault(entry: ResourceEntry, options: ResourceViewOptions): wire.Resource {
   try {
     return viewOf(entry, options);
   } catch (error) {
@@ -124,7 +140,7 @@ function viewOrFault(entry: ResourceEntry, options: OperatorOptions): wire.Resou
   }
 }
 
-function viewOf(entry: ResourceEntry, options: OperatorOptions): wire.Resource {
+function viewOf(entry: ResourceEntry, options: ResourceViewOptions): wire.Resource {
   const { state, clock, autoscale, gateways } = options;
   const { kind, namespace, name } = entry.record;
   const autoscaling = kind === "container_service" ? autoscale.statusOf(namespace, name) : undefined;
@@ -203,24 +219,25 @@ async function remove(
 
 async function createJoinToken(
   request: wire.CreateJoinTokenRequest,
-  { store, clock, randomBytes, authorityPin }: OperatorOptions,
+  { store, clock, randomBytes, authorityPin, reachableAt }: OperatorOptions,
 ): Promise<wire.CreateJoinTokenResponse> {
   validateJoinToken(request);
-  const { ttlSeconds, nodeName, reusable, labels } = request;
+  const { ttlSeconds, nodeName, reusable, labels, taints } = request;
   const { token, record } = translate(() =>
     mintJoinToken({
       pin: authorityPin,
       nowMs: clock.nowMs(),
       randomBytes,
       ttlMs: ttlSeconds === 0 ? DEFAULT_JOIN_TTL_MS : ttlSeconds * 1000,
-      maxUses: reusable ? maxReuses : 1,
+      maxUses: reusable ? MAX_REUSES : 1,
       labels,
+      taints,
       ...(nodeName !== "" && { nodeName: nodeId(nodeName) }),
     }),
   );
   await store.txn([], [{ kind: "put", key: joinTokenKey(record.id), value: encodeJsonRecord(record) }]);
-  return { token, expiresAt: toTimestamp(record.expiresAtMs) };
+  return { token, expiresAt: toTimestamp(record.expiresAtMs), coordinators: [...reachableAt] };
 }
 
 /** One rack of hosts. */
-const maxReuses = 100;
+const MAX_REUSES = 100;

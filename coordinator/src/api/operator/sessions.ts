@@ -8,12 +8,19 @@ import type { PodEntry } from "../../state/entries.ts";
 import type { Clock } from "../../time/clock.ts";
 import type { NamespaceRules } from "../namespaces/namespace-rules.ts";
 import { containerOf, type FoundPod, findPodOrKept, findPresentPod, nodeOfPod } from "./find.ts";
+import type { PodUse } from "./pod-use.ts";
 
 export interface SessionsOptions {
   readonly state: ClusterView;
   readonly clock: Pick<Clock, "nowMs">;
   readonly broker: SessionBroker;
   readonly namespaceRules: Pick<NamespaceRules, "checkSession">;
+  readonly podUse: Pick<PodUse, "begin">;
+}
+
+/** A tunnel that counts as use of its pod until `outputOf` is over. */
+export interface PodSession extends Tunnel {
+  readonly endUse: () => void;
 }
 
 /** The target of a session, from its first frame. */
@@ -31,8 +38,8 @@ export function openSession(
   target: SessionTarget,
   kind: NonNullable<SessionRequest["kind"]>,
   context: CallContext,
-  { state, clock, broker, namespaceRules }: SessionsOptions,
-): Tunnel {
+  { state, clock, broker, namespaceRules, podUse }: SessionsOptions,
+): PodSession {
   assertNamespace(context.caller, context.method, target.namespace);
   const { namespace, pod: named } = target;
   const { pod, keptUntilMs }: FoundPod =
@@ -44,7 +51,8 @@ export function openSession(
   // The node knows only the containers' names of a pod that it has removed, and not which one is the main one.
   const name = target.container || (keptUntilMs === undefined ? "" : mainContainerOf(pod));
   const container = containerOf(pod, name);
-  return broker.open(nodeOfPod(pod), { podUid: pod.record.uid, container, kind }, context.signal);
+  const tunnel = broker.open(nodeOfPod(pod), { podUid: pod.record.uid, container, kind }, context.signal);
+  return { ...tunnel, endUse: kind.$case === "logs" ? () => {} : podUse.begin(pod.record) };
 }
 
 function mainContainerOf({ record }: PodEntry): string {
@@ -55,7 +63,7 @@ function mainContainerOf({ record }: PodEntry): string {
  * Yields the agent's output including its end. Leaving the loop ends the session.
  * @throws CoordinatorError FAILED_PRECONDITION when the agent could not serve.
  */
-export async function* outputOf(tunnel: Tunnel): AsyncGenerator<SessionOutput> {
+export async function* outputOf(tunnel: PodSession): AsyncGenerator<SessionOutput> {
   try {
     for await (const { frame } of tunnel.fromAgent) {
       if (frame === undefined || frame.$case === "sessionId") continue;
@@ -66,6 +74,7 @@ export async function* outputOf(tunnel: Tunnel): AsyncGenerator<SessionOutput> {
     }
   } finally {
     tunnel.toAgent.close();
+    tunnel.endUse();
   }
 }
 

@@ -30,7 +30,7 @@ export interface UpdateRolloutOptions {
 }
 
 /** The rollout itself writes as it goes; more often than this it isn't by chance. */
-const maxTries = 8;
+const MAX_TRIES = 8;
 
 /** Throws INVALID, NOT_FOUND, FAILED_PRECONDITION, or CONFLICT when the resource changes again and again. */
 export async function updateRollout(
@@ -41,7 +41,7 @@ export async function updateRollout(
   const { store, state, clock, events, randomName } = options;
   const { namespace, kind, name } = request;
   const statusKey = workloadStatusKey(namespace, kind, name);
-  for (let tries = 0; tries < maxTries; tries++) {
+  for (let tries = 0; tries < MAX_TRIES; tries++) {
     const entry = findService(state, request);
     const stored = state.workloadStatuses.get(statusKey);
     const decided = stored?.record.status;
@@ -104,7 +104,7 @@ function contentOf(record: ResourceRecord, { action }: UpdateRolloutRequest, cal
   return { ...record, policyRole: policyRoleOf(caller, record.namespace) };
 }
 
-/** As an apply of this content alone would write it. */
+/** Returns the generation that an apply of only this content would write. */
 function newGeneration(
   content: ResourceRecord,
   at: { readonly rolloutId: string; readonly storeRevision: number; readonly nowMs: number },

@@ -32,7 +32,7 @@ export interface WhyOptions extends Omit<ExplainOptions, "nowMs"> {
 }
 
 /** The number of recent events in an answer. */
-const lastEvents = 10;
+const LAST_EVENTS = 10;
 
 /** Throws INVALID and NOT_FOUND. */
 export async function why({ namespace, kind, name }: WhyRequest, options: WhyOptions): Promise<WhyResponse> {
@@ -48,7 +48,7 @@ export async function why({ namespace, kind, name }: WhyRequest, options: WhyOpt
     look,
   );
   const query = { namespace, kind, name: full, type: "", reason: "", sinceMs: undefined };
-  const { events } = await newestEvents(options.events, query, 0, lastEvents);
+  const { events } = await newestEvents(options.events, query, 0, LAST_EVENTS);
   return {
     ...explained,
     causes: explained.causes.map((it) => ({ ...it, details: [...it.details] })),

@@ -8,10 +8,10 @@ import { type Random, randomOf } from "../../../test/support/random.ts";
 import { aContainerService, aRequest, aService } from "../../../test/support/requests.ts";
 import { verdictOn } from "../../../test/support/verdict.ts";
 
-const seeds = 400;
+const SEEDS = 400;
 
 test("random requests of all fields are valid, and their unsupported fields are real ones", () => {
-  for (let seed = 0; seed < seeds; seed++) {
+  for (let seed = 0; seed < SEEDS; seed++) {
     const verdict = verdictOn(randomRequest(randomOf(seed)));
     assert.notEqual(verdict.code, "INVALID", `seed ${seed}: ${verdict.message}`);
     for (const { field } of verdict.violations) assert.ok(isFieldPath(field), `seed ${seed}: ${field}`);
@@ -20,7 +20,7 @@ test("random requests of all fields are valid, and their unsupported fields are 
 
 test("whatever one changes, the answer is INVALID at paths that exist, or the request is fine", () => {
   const codes = new Set<string>();
-  for (let seed = 0; seed < seeds; seed++) {
+  for (let seed = 0; seed < SEEDS; seed++) {
     const random = randomOf(seed);
     let request = randomRequest(random);
     for (let step = 0; step < 12; step++) {

@@ -8,11 +8,11 @@ import { controlProblem, lengthProblem } from "./syntax/text.ts";
 import { checkReplicatedSize } from "./workload/replicated-size.ts";
 
 /** One transaction holds the whole request, the records of removed resources and its bookkeeping. */
-const maxResources = 100;
+const MAX_RESOURCES = 100;
 /** Escaped, it becomes part of a key of the store, which takes 1,024 bytes. */
-const maxApplyIdBytes = 256;
+const MAX_APPLY_ID_BYTES = 256;
 /** The store takes 1.5 MiB in one transaction; the rest is for labels, which each record has, and removals. */
-const maxRequestBytes = 1024 * 1024;
+const MAX_REQUEST_BYTES = 1024 * 1024;
 
 /** Throws INVALID with every violation. Each field of the contract has an effect: the contract is frozen, so there is none that could be ignored. */
 export function validateApply(request: ApplyResourcesRequest): void {
@@ -20,17 +20,17 @@ export function validateApply(request: ApplyResourcesRequest): void {
   const root = new Field(findings);
   const { applyId, namespace, resources, labels } = request;
   if (applyId === "") root.at("apply_id").invalid("must not be empty: it makes a repeated request harmless");
-  root.at("apply_id").check(lengthProblem(applyId, maxApplyIdBytes) ?? controlProblem(applyId));
+  root.at("apply_id").check(lengthProblem(applyId, MAX_APPLY_ID_BYTES) ?? controlProblem(applyId));
   root.at("namespace").check(dnsLabelProblem(namespace));
   validateLabels(labels, root.at("labels"));
   const field = root.at("resources");
   if (resources.length === 0 && Object.keys(labels).length === 0)
     field.invalid("must not be empty, unless labels select the resources to remove");
-  if (resources.length > maxResources)
-    field.invalid(`must be at most ${maxResources}, are ${resources.length}`);
+  if (resources.length > MAX_RESOURCES)
+    field.invalid(`must be at most ${MAX_RESOURCES}, are ${resources.length}`);
   else checkSize(request, field);
   checkNames(request, field);
-  for (const [index, resource] of resources.slice(0, maxResources).entries()) {
+  for (const [index, resource] of resources.slice(0, MAX_RESOURCES).entries()) {
     validateResource(resource, field.item(index));
     checkReplicatedSize(resource, labels, field.item(index));
   }
@@ -39,13 +39,13 @@ export function validateApply(request: ApplyResourcesRequest): void {
 
 function checkSize(request: ApplyResourcesRequest, field: Field): void {
   const bytes = ApplyResourcesRequest.encode(request).finish().length;
-  if (bytes > maxRequestBytes)
-    field.invalid(`the request must not be longer than ${maxRequestBytes} bytes, has ${bytes}`);
+  if (bytes > MAX_REQUEST_BYTES)
+    field.invalid(`the request must not be longer than ${MAX_REQUEST_BYTES} bytes, has ${bytes}`);
 }
 
 function checkNames({ resources }: ApplyResourcesRequest, field: Field): void {
   const seen = new Map<string, number>();
-  for (const [index, { name, spec }] of resources.slice(0, maxResources).entries()) {
+  for (const [index, { name, spec }] of resources.slice(0, MAX_RESOURCES).entries()) {
     const key = `${spec?.$case}/${name}`;
     const first = seen.get(key);
     if (first === undefined) seen.set(key, index);

@@ -1,6 +1,6 @@
 import type { ApplyResourcesRequest } from "@forage/proto/forest/v1/forage";
 import { annotationsOf, type Dependency, dependenciesOf, parseDependsOn } from "../../model/depends-on.ts";
-import { jobAnnotations } from "../../model/job-annotations.ts";
+import { JOB_ANNOTATIONS } from "../../model/job-annotations.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
 import { type BundleChoices, kindOf, planBundle } from "../forage/bundle.ts";
 import { Field } from "./field.ts";
@@ -16,10 +16,10 @@ export function checkDependsOn(
   const root = new Field(findings).at("resources");
   const graph = graphOf(request, stored, choices);
   for (const [index, resource] of request.resources.entries()) {
-    const text = annotationsOf(resource)?.[jobAnnotations.dependsOn];
+    const text = annotationsOf(resource)?.[JOB_ANNOTATIONS.dependsOn];
     if (text === undefined) continue;
     const kind = kindOf(resource);
-    const field = root.item(index).at(kind).at("pod_config").at("annotations").key(jobAnnotations.dependsOn);
+    const field = root.item(index).at(kind).at("pod_config").at("annotations").key(JOB_ANNOTATIONS.dependsOn);
     const found = parseDependsOn(text);
     if (typeof found === "string") {
       field.invalid(found);
@@ -50,7 +50,7 @@ function graphOf(
   return graph;
 }
 
-/** From the one back to it; undefined: it doesn't lead back. */
+/** Returns the cycle that leads from `start` back to it, or undefined if none does. */
 function circleFrom(start: string, graph: ReadonlyMap<string, readonly Dependency[]>): string[] | undefined {
   const paths = [[start]];
   const seen = new Set<string>();

@@ -1,7 +1,7 @@
 import type { Findings } from "./findings.ts";
 
 /** Keys of maps are the sender's own text and may be of any length: enough of one to find it by. */
-const maxKeyLength = 100;
+const MAX_KEY_LENGTH = 100;
 
 /** A place in the request, such as `resources[0].container_service.container.env[1].name`, at which things can be wrong. */
 export class Field {
@@ -25,7 +25,7 @@ export class Field {
 
   /** A value of the map here. */
   key(key: string): Field {
-    const shown = key.length <= maxKeyLength ? key : `${key.slice(0, maxKeyLength)}…`;
+    const shown = key.length <= MAX_KEY_LENGTH ? key : `${key.slice(0, MAX_KEY_LENGTH)}…`;
     return new Field(this.#findings, `${this.path}[${shown.toWellFormed()}]`);
   }
 

@@ -1,7 +1,10 @@
 import { CoordinatorError, type FieldViolation } from "../../errors.ts";
 
-/** More than anyone mends in one go, and than an answer holds; the rest is counted, and shows after these. */
-const maxFindings = 200;
+/**
+ * The limit of findings in one answer, more than anyone corrects in one pass. Further findings are counted and appear once
+ * these are corrected.
+ */
+const MAX_FINDINGS = 200;
 
 /** Collects all faults of a request, so that one answer reports them together. */
 export class Findings {
@@ -10,7 +13,7 @@ export class Findings {
 
   invalid(field: string, description: string): void {
     this.#count++;
-    if (this.#violations.length < maxFindings) this.#violations.push({ field, description });
+    if (this.#violations.length < MAX_FINDINGS) this.#violations.push({ field, description });
   }
 
   /** The first 200 invalid fields so far. */
@@ -22,13 +25,13 @@ export class Findings {
   raise(): void {
     if (this.#count === 0) return;
     const named = this.#violations
-      .slice(0, maxInMessage)
+      .slice(0, MAX_IN_MESSAGE)
       .map(({ field, description }) => `${field}: ${description}`);
-    const more = this.#count > maxInMessage ? `; and ${this.#count - maxInMessage} more` : "";
+    const more = this.#count > MAX_IN_MESSAGE ? `; and ${this.#count - MAX_IN_MESSAGE} more` : "";
     const message = `the request is invalid: ${named.join("; ")}${more}`;
     throw new CoordinatorError("INVALID", message, { violations: this.#violations });
   }
 }
 
 /** Findings that the message itself names. */
-const maxInMessage = 5;
+const MAX_IN_MESSAGE = 5;

@@ -3,17 +3,17 @@ import { labelKeyProblem, labelValueProblem } from "./syntax/names.ts";
 
 type Texts = Readonly<Record<string, string>>;
 
-const maxLabels = 64;
-/** They are copied onto every resource and pod of the request. */
-const maxLabelBytes = 16 * 1024;
+const MAX_LABELS = 64;
+/** The limit of labels' size. They are copied onto every resource and pod of the request. */
+const MAX_LABEL_BYTES = 16 * 1024;
 /** Kubernetes' limit. */
-const maxAnnotationBytes = 256 * 1024;
+const MAX_ANNOTATION_BYTES = 256 * 1024;
 
 export function validateLabels(labels: Texts, field: Field): void {
   const entries = Object.entries(labels);
-  if (entries.length > maxLabels) field.invalid(`must be at most ${maxLabels}, are ${entries.length}`);
-  if (bytesOf(labels) > maxLabelBytes)
-    field.invalid(`must not be longer than ${maxLabelBytes} bytes together`);
+  if (entries.length > MAX_LABELS) field.invalid(`must be at most ${MAX_LABELS}, are ${entries.length}`);
+  if (bytesOf(labels) > MAX_LABEL_BYTES)
+    field.invalid(`must not be longer than ${MAX_LABEL_BYTES} bytes together`);
   for (const [key, value] of entries) {
     const at = field.key(key);
     at.check(about("key", labelKeyProblem(key)));
@@ -23,8 +23,8 @@ export function validateLabels(labels: Texts, field: Field): void {
 
 /** Keys as labels have them, in either case; any text as values. */
 export function validateAnnotations(annotations: Texts, field: Field): void {
-  if (bytesOf(annotations) > maxAnnotationBytes)
-    field.invalid(`must not be longer than ${maxAnnotationBytes} bytes together`);
+  if (bytesOf(annotations) > MAX_ANNOTATION_BYTES)
+    field.invalid(`must not be longer than ${MAX_ANNOTATION_BYTES} bytes together`);
   for (const key of Object.keys(annotations)) {
     field.key(key).check(about("key", labelKeyProblem(key.toLowerCase())));
   }

@@ -1,9 +1,9 @@
 import type { ApplyResourcesRequest } from "@forage/proto/forest/v1/forage";
 import { hostAddresses } from "../../control/addresses/announcing-nodes.ts";
-import { noPool } from "../../control/addresses/load-balancer-ips.ts";
+import { NO_POOL } from "../../control/addresses/load-balancer-ips.ts";
 import { wantedIps } from "../../control/addresses/wanted-ips.ts";
 import type { IpRange } from "../../ip/ip-range.ts";
-import { loadBalancerIpAnnotation } from "../../service-network/service-state.ts";
+import { LOAD_BALANCER_IP_ANNOTATION } from "../../service-network/service-state.ts";
 import type { ClusterView } from "../../state/cluster-view.ts";
 import { Field } from "./field.ts";
 import { Findings } from "./findings.ts";
@@ -25,11 +25,11 @@ export function checkLoadBalancerIps(
     if (spec?.$case !== "service" || spec.value.type !== "LoadBalancer") continue;
     const field = root.item(index).at("service");
     if (pool.length === 0) {
-      field.at("type").invalid(noPool);
+      field.at("type").invalid(NO_POOL);
       continue;
     }
     const own = `${namespace}/${name}`;
-    const annotation = field.at("annotations").key(loadBalancerIpAnnotation);
+    const annotation = field.at("annotations").key(LOAD_BALANCER_IP_ANNOTATION);
     for (const ip of wantedIps(spec.value.annotations)) {
       if (!pool.some((range) => range.has(ip)))
         annotation.invalid(

@@ -6,7 +6,7 @@ import { HandFedState } from "../../../test/support/hand-fed-state.ts";
 import { CoordinatorError } from "../../errors.ts";
 import { checkNodePorts } from "./node-ports.ts";
 
-const range = { first: 30_000, last: 30_100 };
+const RANGE = { first: 30_000, last: 30_100 };
 const taken = aServiceEntry({
   name: "old",
   spec: { type: "NodePort", ports: [{ port: 80, nodePort: 30_080 }] },
@@ -52,7 +52,7 @@ function refused(services: readonly { name: string; ports: readonly object[] }[]
   }));
   const { state } = new HandFedState({ resources: [taken] });
   try {
-    checkNodePorts(ApplyResourcesRequest.fromPartial({ namespace: "shop", resources }), range, state);
+    checkNodePorts(ApplyResourcesRequest.fromPartial({ namespace: "shop", resources }), RANGE, state);
     return [];
   } catch (error) {
     assert.ok(error instanceof CoordinatorError);

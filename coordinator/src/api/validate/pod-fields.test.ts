@@ -5,9 +5,9 @@ import { describe, test } from "node:test";
 import { forestSchema } from "@forage/proto/forest-schema";
 
 const root = join(import.meta.dirname, "../../../..");
-const service = "forest.v1.ContainerServiceSpec";
+const SERVICE = "forest.v1.ContainerServiceSpec";
 /** The fields of a service that concern its number of pods. */
-const aboutReplicas: ReadonlySet<string> = new Set(["scaling", "update_strategy"]);
+const ABOUT_REPLICAS: ReadonlySet<string> = new Set(["scaling", "update_strategy"]);
 
 interface Line {
   readonly meaning: string;
@@ -18,7 +18,7 @@ describe("docs/reference/pod-fields.md has a line for each field of a pod, with 
   const text = readFileSync(join(root, "docs/reference/pod-fields.md"), "utf8");
   const lines = readLines(text);
   const titles = testTitles();
-  const messages = messagesBelow(service);
+  const messages = messagesBelow(SERVICE);
   for (const message of messages) {
     test(message, () => {
       const described = lines.get(message.replace("forest.v1.", "")) ?? new Map<string, Line>();
@@ -80,7 +80,7 @@ function testTitles(): Set<string> {
 
 function fieldsOf(message: string): string[] {
   const names = (forestSchema[message]?.fields ?? []).map(({ name }) => name);
-  return message === service ? names.filter((name) => !aboutReplicas.has(name)) : names;
+  return message === SERVICE ? names.filter((name) => !ABOUT_REPLICAS.has(name)) : names;
 }
 
 function messagesBelow(message: string, found: string[] = []): string[] {

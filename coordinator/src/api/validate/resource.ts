@@ -7,11 +7,11 @@ import { validateContainerService } from "./workload/container-service.ts";
 import { validateCronJob } from "./workload/cron-job.ts";
 import { validateJob } from "./workload/job.ts";
 
-/** Pods are called after their resource, and their names must be DNS labels: room for what is added to it. */
-const maxNameLength = 48;
+/** The limit of a resource's name. Pods' names are the resource's with a suffix, and must be DNS labels. */
+const MAX_NAME_LENGTH = 48;
 
 export function validateResource({ name, spec }: ForageResource, field: Field): void {
-  field.at("name").check(dnsLabelProblem(name, maxNameLength));
+  field.at("name").check(dnsLabelProblem(name, MAX_NAME_LENGTH));
   switch (spec?.$case) {
     case "containerService":
       validateContainerService(spec.value, field.at("container_service"));

@@ -3,39 +3,44 @@ import { test } from "node:test";
 import { CoordinatorError } from "../../errors.ts";
 import { validateApiToken, validateJoinToken } from "./tokens.ts";
 
-const api = {
+const API = {
   role: "viewer",
   namespaces: ["shop"],
   ttlSeconds: 0n,
   neverExpires: false,
   description: "for the tests",
 };
-const join = { ttlSeconds: 0, nodeName: "", reusable: false, labels: { rack: "r1" } };
+const JOIN = { ttlSeconds: 0, nodeName: "", reusable: false, labels: { rack: "r1" }, taints: [] };
 
 test("tokens for what can exist are made", () => {
-  validateApiToken(api);
-  validateApiToken({ ...api, namespaces: [], description: "" });
-  validateJoinToken(join);
+  validateApiToken(API);
+  validateApiToken({ ...API, namespaces: [], description: "" });
+  validateJoinToken(JOIN);
 });
 
 for (const [what, check, fields] of [
   [
     "every namespace by a star",
-    () => validateApiToken({ ...api, namespaces: ["shop", "*"] }),
+    () => validateApiToken({ ...API, namespaces: ["shop", "*"] }),
     ["namespaces[1]"],
   ],
   [
     "101 namespaces",
-    () => validateApiToken({ ...api, namespaces: Array.from({ length: 101 }, () => "a") }),
+    () => validateApiToken({ ...API, namespaces: Array.from({ length: 101 }, () => "a") }),
     ["namespaces"],
   ],
-  ["a description of two lines", () => validateApiToken({ ...api, description: "a\nb" }), ["description"]],
+  ["a description of two lines", () => validateApiToken({ ...API, description: "a\nb" }), ["description"]],
   [
     "a description of 2,000 bytes",
-    () => validateApiToken({ ...api, description: "x".repeat(2_000) }),
+    () => validateApiToken({ ...API, description: "x".repeat(2_000) }),
     ["description"],
   ],
-  ["a broken label", () => validateJoinToken({ ...join, labels: { "a b": "" } }), ["labels[a b]"]],
+  [
+    "a taint without an effect",
+    () => validateJoinToken({ ...JOIN, taints: [{ key: "a", value: "", effect: "" }] }),
+    ["taints[0].effect"],
+  ],
+  ["a broken label", () => validateJoinToken({ ...JOIN, labels: { "a b": "" } }), ["labels[a b]"]],
 ] as const) {
   test(`${what} is INVALID`, () => {
     assert.throws(check, (error: unknown) => {

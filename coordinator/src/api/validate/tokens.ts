@@ -2,26 +2,29 @@ import type {
   CreateApiTokenRequest,
   CreateJoinTokenRequest,
 } from "@forage/proto/forage/operator/v1/operator";
-import { hostnameLabel } from "../../state/node-labels.ts";
+import { HOSTNAME_LABEL } from "../../state/node-labels.ts";
 import { Field } from "./field.ts";
 import { Findings } from "./findings.ts";
 import { validateLabels } from "./labels.ts";
 import { dnsLabelProblem } from "./syntax/names.ts";
 import { controlProblem, lengthProblem } from "./syntax/text.ts";
+import { validateNewTaints } from "./update-node.ts";
 
-const maxDescriptionBytes = 1024;
+const MAX_DESCRIPTION_BYTES = 1024;
 /** A token for more is one for all. */
-const maxNamespaces = 100;
+const MAX_NAMESPACES = 100;
 
-/** The labels become the node's; the rest is checked where tokens are made. */
-export function validateJoinToken({ labels, nodeName }: CreateJoinTokenRequest): void {
+/** The labels and taints become the node's; the rest is checked where tokens are made. */
+export function validateJoinToken({ labels, taints, nodeName }: CreateJoinTokenRequest): void {
   const findings = new Findings();
-  const field = new Field(findings).at("labels");
+  const request = new Field(findings);
+  const field = request.at("labels");
   validateLabels(labels, field);
-  for (const key of [hostnameLabel, "hostname"]) {
+  for (const key of [HOSTNAME_LABEL, "hostname"]) {
     if (Object.hasOwn(labels, key) && labels[key] !== nodeName)
       field.key(key).invalid("is always the node's name, which its certificate proves");
   }
+  validateNewTaints(taints, request.at("taints"));
   findings.raise();
 }
 
@@ -30,10 +33,10 @@ export function validateApiToken({ namespaces, description }: CreateApiTokenRequ
   const findings = new Findings();
   const request = new Field(findings);
   const field = request.at("namespaces");
-  if (namespaces.length > maxNamespaces) field.invalid(`must be at most ${maxNamespaces}; none means all`);
+  if (namespaces.length > MAX_NAMESPACES) field.invalid(`must be at most ${MAX_NAMESPACES}; none means all`);
   for (const [index, namespace] of namespaces.entries()) field.item(index).check(dnsLabelProblem(namespace));
   request
     .at("description")
-    .check(controlProblem(description) ?? lengthProblem(description, maxDescriptionBytes));
+    .check(controlProblem(description) ?? lengthProblem(description, MAX_DESCRIPTION_BYTES));
   findings.raise();
 }

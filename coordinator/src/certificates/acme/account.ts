@@ -1,7 +1,7 @@
 import { createHash, generateKeyPairSync } from "node:crypto";
 import { AcmeAccountRecord } from "@forage/proto/forage/store/v1/store";
 import { decodeRecord, encodeRecord } from "../../model/codec.ts";
-import { acmeAccountPrefix } from "../../model/keys.ts";
+import { ACME_ACCOUNT_PREFIX } from "../../model/keys.ts";
 import type { Vault } from "../../objects/vault.ts";
 import type { Store } from "../../store/index.ts";
 
@@ -28,10 +28,10 @@ export class AccountRecords {
   constructor(options: AccountsOptions) {
     this.#options = options;
     const hash = createHash("sha256").update(options.directory).digest("hex").slice(0, 32);
-    this.#key = `${acmeAccountPrefix}${hash}`;
+    this.#key = `${ACME_ACCOUNT_PREFIX}${hash}`;
   }
 
-  /** Made the first time. */
+  /** Loads the account, and creates it the first time. */
   async load(): Promise<Account> {
     const { store, vault } = this.#options;
     const stored = await store.get(this.#key);

@@ -14,7 +14,7 @@ export interface ClientOptions {
   readonly signal: AbortSignal;
 }
 
-/** RFC 8555, section 7.3.4: what an authority gave its customer to tie the account to. */
+/** The external account binding of RFC 8555, section 7.3.4: a key that ties the account to a customer of the authority. */
 export interface ExternalAccount {
   readonly keyId: string;
   /** Base64url. */
@@ -46,7 +46,7 @@ interface Sender {
   };
 }
 
-const userAgent = "forage-coordinator acme-client/5.4.0";
+const USER_AGENT = "forage-coordinator acme-client/5.4.0";
 
 /**
  * Creates a client for one attempt, bound to the attempt's signal. The library implements ACME: signatures, nonces, orders. Its
@@ -86,7 +86,7 @@ async function send(
     {
       url,
       method,
-      headers: { "content-type": "application/jose+json", ...headers, "user-agent": userAgent },
+      headers: { "content-type": "application/jose+json", ...headers, "user-agent": USER_AGENT },
       body,
     },
     signal,

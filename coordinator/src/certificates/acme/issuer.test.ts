@@ -9,9 +9,9 @@ import { AccountRecords } from "./account.ts";
 import { AcmeIssuer } from "./issuer.ts";
 import type { AcmeResponse } from "./transport.ts";
 
-const base = "https://acme.test";
-const json = { "content-type": "application/json", "replay-nonce": "n1" };
-const directory = { newNonce: `${base}/nonce`, newAccount: `${base}/account`, newOrder: `${base}/order` };
+const BASE = "https://acme.test";
+const JSON_HEADERS = { "content-type": "application/json", "replay-nonce": "n1" };
+const DIRECTORY = { newNonce: `${BASE}/nonce`, newAccount: `${BASE}/account`, newOrder: `${BASE}/order` };
 const problem = (type: string, detail: string): string =>
   JSON.stringify({ type: `urn:ietf:params:acme:error:${type}`, detail });
 
@@ -25,16 +25,16 @@ async function start(answers: Answers) {
   const asked: string[] = [];
   const bodies: string[] = [];
   const all: Answers = {
-    "/": { body: JSON.stringify(directory) },
+    "/": { body: JSON.stringify(DIRECTORY) },
     "/nonce": { status: 204 },
-    "/account": { status: 201, body: "{}", headers: { ...json, location: `${base}/account/1` } },
+    "/account": { status: 201, body: "{}", headers: { ...JSON_HEADERS, location: `${BASE}/account/1` } },
     ...answers,
   };
   const issuer = new AcmeIssuer({
-    directory: `${base}/`,
+    directory: `${BASE}/`,
     email: "ops@example.com",
     externalAccount: undefined,
-    accounts: new AccountRecords({ store, vault, directory: `${base}/` }),
+    accounts: new AccountRecords({ store, vault, directory: `${BASE}/` }),
     challenges: { post: async () => {}, takeDown: () => {} },
     transport: async ({ url, method, body }) => {
       const { pathname } = new URL(url);
@@ -42,7 +42,7 @@ async function start(answers: Answers) {
       bodies.push(body ?? "");
       const answer = all[pathname] ?? { status: 404 };
       if (answer instanceof Error) throw answer;
-      return { status: 200, headers: json, body: "", ...answer };
+      return { status: 200, headers: JSON_HEADERS, body: "", ...answer };
     },
     clock,
   });
@@ -66,7 +66,7 @@ test("reports too many orders with the requested wait, and doesn't repeat them",
   const { issue, asked } = await start({
     "/order": {
       status: 429,
-      headers: { ...json, "retry-after": "3600" },
+      headers: { ...JSON_HEADERS, "retry-after": "3600" },
       body: problem("rateLimited", "too many new orders"),
     },
   });
@@ -106,7 +106,7 @@ test("a refused nonce is tried again with the one that came with the refusal, a 
   const { issue, asked, bodies } = await start({
     "/order": {
       status: 400,
-      headers: { ...json, "replay-nonce": "n2" },
+      headers: { ...JSON_HEADERS, "replay-nonce": "n2" },
       body: problem("badNonce", "no"),
     },
   });
@@ -128,7 +128,7 @@ test("answers that are no ACME are the authority's fault", async () => {
     { "/": { status: 404 } },
     { "/nonce": { headers: {} } },
     { "/order": { body: "[]" } },
-    { "/order": { body: "{", headers: json } },
+    { "/order": { body: "{", headers: JSON_HEADERS } },
   ];
   for (const answers of odd) {
     const error = await failure((await start(answers)).issue);

@@ -21,13 +21,13 @@ export interface AcmeIssuerOptions {
 }
 
 /** Orders at a time: authorities limit new orders, and more than a few would only wait there. */
-const atOnce = 4;
+const AT_ONCE = 4;
 
 /** Gets certificates from an authority that speaks ACME, and proves hostnames by HTTP-01. */
 export class AcmeIssuer implements Issuer {
   readonly id: string;
   readonly name: string;
-  readonly atOnce = atOnce;
+  readonly atOnce = AT_ONCE;
   readonly #options: AcmeIssuerOptions;
   /** One registration at a time: two at once would make two accounts. */
   #registering: Promise<void> = Promise.resolve();

@@ -20,9 +20,9 @@ export interface OrderOptions {
 }
 
 /** Validations take seconds; an authority that is busy takes minutes. */
-const pollLimitMs = 4 * 60_000;
-const firstPollMs = 500;
-const maxPollMs = 10_000;
+const POLL_LIMIT_MS = 4 * 60_000;
+const FIRST_POLL_MS = 500;
+const MAX_POLL_MS = 10_000;
 
 /** One order from its beginning to its certificate (RFC 8555, section 7.4). Throws IssueError. */
 export async function runOrder(
@@ -90,13 +90,13 @@ function settledOrder(order: Order, wanted: readonly Order["status"][]): Order |
 
 /** Polls with growing intervals until there is a result, and never sooner than the authority requested. */
 async function poll<T>({ acme, clock, signal }: OrderOptions, ask: () => Promise<T | undefined>): Promise<T> {
-  const untilMs = clock.monotonicMs() + pollLimitMs;
-  for (let waitMs = firstPollMs; ; waitMs = Math.min(waitMs * 2, maxPollMs)) {
+  const untilMs = clock.monotonicMs() + POLL_LIMIT_MS;
+  for (let waitMs = FIRST_POLL_MS; ; waitMs = Math.min(waitMs * 2, MAX_POLL_MS)) {
     const answer = await ask();
     if (answer !== undefined) return answer;
     const pauseMs = Math.max(waitMs, acme.retryAfterMs() ?? 0);
     if (clock.monotonicMs() + pauseMs > untilMs)
-      throw new IssueError(`the authority has not decided within ${pollLimitMs / 60_000} minutes`, {
+      throw new IssueError(`the authority has not decided within ${POLL_LIMIT_MS / 60_000} minutes`, {
         blame: "hostname",
       });
     await pause(pauseMs, clock, signal);

@@ -7,10 +7,10 @@ export interface Problem {
   readonly subproblems?: unknown;
 }
 
-const errorPrefix = "urn:ietf:params:acme:error:";
+const ERROR_PREFIX = "urn:ietf:params:acme:error:";
 
 /** The account or the authority is at fault, so another hostname would fare no better. */
-const issuerTypes: ReadonlySet<string> = new Set([
+const ISSUER_TYPES: ReadonlySet<string> = new Set([
   "serverInternal",
   "badNonce",
   "accountDoesNotExist",
@@ -32,7 +32,7 @@ export interface AnsweredProblem {
 
 /** An error response of the authority. */
 export class AcmeProblem extends IssueError {
-  /** Without the prefix that they all have: "rateLimited"; empty: it gave none. */
+  /** The problem's type without its common prefix, such as "rateLimited". Empty if the authority gave none. */
   readonly type: string;
 
   constructor({ status, problem, retryAfterMs, general = false }: AnsweredProblem) {
@@ -66,10 +66,10 @@ export function retryAfterMs(header: string | undefined, nowMs: number): number 
 
 function blameOf(type: string, status: number, general: boolean): Blame {
   if (type === "rateLimited" || status === 429) return "rate";
-  return general || issuerTypes.has(type) || status >= 500 ? "issuer" : "hostname";
+  return general || ISSUER_TYPES.has(type) || status >= 500 ? "issuer" : "hostname";
 }
 
 function problemType(problem: Problem | undefined): string {
   const type = problem?.type;
-  return typeof type === "string" && type.startsWith(errorPrefix) ? type.slice(errorPrefix.length) : "";
+  return typeof type === "string" && type.startsWith(ERROR_PREFIX) ? type.slice(ERROR_PREFIX.length) : "";
 }

@@ -18,9 +18,9 @@ export interface AcmeResponse {
 export type AcmeTransport = (request: AcmeRequest, signal: AbortSignal) => Promise<AcmeResponse>;
 
 /** A slow authority takes seconds; beyond this it hangs. */
-const timeoutMs = 30_000;
+const TIMEOUT_MS = 30_000;
 /** Chains have a few kilobytes, orders less. */
-const maxBodyBytes = 1024 * 1024;
+const MAX_BODY_BYTES = 1024 * 1024;
 
 /** Over TLS only; `ca`, PEM, in place of the roots that this process trusts. Redirects are not followed: ACME has none. */
 export function httpsTransport(ca: readonly string[] | undefined): {
@@ -48,16 +48,16 @@ function send(asked: AcmeRequest, signal: AbortSignal, agent: Agent): Promise<Ac
       headers,
       agent,
       signal,
-      timeout: timeoutMs,
+      timeout: TIMEOUT_MS,
     });
-    outgoing.on("timeout", () => outgoing.destroy(new Error(`silent for ${timeoutMs / 1000} s`)));
+    outgoing.on("timeout", () => outgoing.destroy(new Error(`silent for ${TIMEOUT_MS / 1000} s`)));
     outgoing.on("error", fail);
     outgoing.on("response", (response) => {
       const chunks: Buffer[] = [];
       let length = 0;
       response.on("data", (chunk: Buffer) => {
         length += chunk.length;
-        if (length > maxBodyBytes) outgoing.destroy(new Error("it answers with more than a megabyte"));
+        if (length > MAX_BODY_BYTES) outgoing.destroy(new Error("it answers with more than a megabyte"));
         else chunks.push(chunk);
       });
       response.on("error", fail);
@@ -75,7 +75,7 @@ function unreachable(url: string, cause: Error): IssueError {
   const place = URL.canParse(url) ? new URL(url).origin : "its URL";
   const code = "code" in cause && typeof cause.code === "string" ? cause.code : "";
   const text = cause.message === "" ? code : cause.message;
-  const advice = certificateCodes.test(code)
+  const advice = CERTIFICATE_CODES.test(code)
     ? ": if the authority is your own, name its root in certificates.acme.caFile"
     : "";
   return new IssueError(`the authority at ${place} can't be reached: ${text}${advice}`, {
@@ -84,4 +84,4 @@ function unreachable(url: string, cause: Error): IssueError {
   });
 }
 
-const certificateCodes = /SELF_SIGNED|UNABLE_TO_(GET_ISSUER|VERIFY)|CERT_|ALTNAME/;
+const CERTIFICATE_CODES = /SELF_SIGNED|UNABLE_TO_(GET_ISSUER|VERIFY)|CERT_|ALTNAME/;

@@ -11,7 +11,7 @@ import { createAuthority, signLeaf } from "./authority.ts";
 import { selfSignedIssuer } from "./issuer.ts";
 import { keepAuthority } from "./keep-authority.ts";
 
-const dayMs = 24 * 3_600_000;
+const DAY_MS = 24 * 3_600_000;
 const options = { nowMs: Date.now(), randomBytes };
 
 test("a leaf is good for its hostname for 90 days, and leads to the authority", async () => {
@@ -24,7 +24,7 @@ test("a leaf is good for its hostname for 90 days, and leads to the authority", 
   assert.ok(leaf.checkPrivateKey(createPrivateKey(issued.keyPem)));
   assert.ok(leaf.checkHost("app.example.test"));
   assert.equal(leaf.checkHost("other.example.test"), undefined);
-  assert.ok(Math.abs(leaf.validToDate.getTime() - options.nowMs - 90 * dayMs) < 2_000);
+  assert.ok(Math.abs(leaf.validToDate.getTime() - options.nowMs - 90 * DAY_MS) < 2_000);
   assert.ok(!leaf.ca && root.ca);
 });
 
@@ -38,7 +38,7 @@ test("a leaf of a wildcard covers one label", async () => {
 });
 
 test("a leaf never outlives its authority", async () => {
-  const authority = await createAuthority("test", { ...options, nowMs: options.nowMs - 3_600 * dayMs });
+  const authority = await createAuthority("test", { ...options, nowMs: options.nowMs - 3_600 * DAY_MS });
   const { chainPem, notAfterMs } = await signLeaf(authority, "a.test", options);
   assert.ok(notAfterMs <= new X509Certificate(authority.certPem).validToDate.getTime());
   assert.equal(new X509Certificate(chainPem).validToDate.getTime(), Math.floor(notAfterMs / 1000) * 1000);

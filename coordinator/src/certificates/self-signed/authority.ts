@@ -13,14 +13,14 @@ import {
 } from "@forage/identity/x509";
 import type { NewCertificate } from "../issuer.ts";
 
-const keyAlgorithm = { name: "ECDSA", namedCurve: "P-256" } as const;
-const signingAlgorithm = { name: "ECDSA", hash: "SHA-256" } as const;
-const dayMs = 24 * 3_600_000;
+const KEY_ALGORITHM = { name: "ECDSA", namedCurve: "P-256" } as const;
+const SIGNING_ALGORITHM = { name: "ECDSA", hash: "SHA-256" } as const;
+const DAY_MS = 24 * 3_600_000;
 /** People put it into trust stores by hand, so it lasts. */
-const authorityLifetimeMs = 3650 * dayMs;
-const leafLifetimeMs = 90 * dayMs;
+const AUTHORITY_LIFETIME_MS = 3650 * DAY_MS;
+const LEAF_LIFETIME_MS = 90 * DAY_MS;
 /** Clocks of clients run a little late. */
-const backdateMs = 5 * 60_000;
+const BACKDATE_MS = 5 * 60_000;
 
 export interface AuthorityPem {
   readonly certPem: string;
@@ -37,7 +37,7 @@ export interface MakeOptions {
  * only the cluster's members should trust.
  */
 export async function createAuthority(cluster: string, options: MakeOptions): Promise<AuthorityPem> {
-  const keys = await webcrypto.subtle.generateKey(keyAlgorithm, true, ["sign", "verify"]);
+  const keys = await webcrypto.subtle.generateKey(KEY_ALGORITHM, true, ["sign", "verify"]);
   const serialNumber = serialOf(options);
   const certificate = await X509CertificateGenerator.createSelfSigned({
     serialNumber,
@@ -45,10 +45,10 @@ export async function createAuthority(cluster: string, options: MakeOptions): Pr
       { O: ["Forage"] },
       { CN: [`Forage development CA of ${commonNamePart(cluster)} ${serialNumber.slice(0, 8)}`] },
     ],
-    notBefore: new Date(options.nowMs - backdateMs),
-    notAfter: new Date(options.nowMs + authorityLifetimeMs),
+    notBefore: new Date(options.nowMs - BACKDATE_MS),
+    notAfter: new Date(options.nowMs + AUTHORITY_LIFETIME_MS),
     keys,
-    signingAlgorithm,
+    signingAlgorithm: SIGNING_ALGORITHM,
     extensions: [
       new BasicConstraintsExtension(true, 0, true),
       new KeyUsagesExtension(KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign, true),
@@ -68,9 +68,9 @@ export async function signLeaf(
 ): Promise<NewCertificate> {
   const root = new X509Certificate(authority.certPem);
   const signingKey = await importKey(authority.keyPem);
-  const keys = await webcrypto.subtle.generateKey(keyAlgorithm, true, ["sign", "verify"]);
-  const notBeforeMs = options.nowMs - backdateMs;
-  const notAfterMs = Math.min(options.nowMs + leafLifetimeMs, root.notAfter.getTime());
+  const keys = await webcrypto.subtle.generateKey(KEY_ALGORITHM, true, ["sign", "verify"]);
+  const notBeforeMs = options.nowMs - BACKDATE_MS;
+  const notAfterMs = Math.min(options.nowMs + LEAF_LIFETIME_MS, root.notAfter.getTime());
   const certificate = await X509CertificateGenerator.create({
     serialNumber: serialOf(options),
     subject: [{ CN: [commonNamePart(hostname)] }],
@@ -79,7 +79,7 @@ export async function signLeaf(
     notAfter: new Date(notAfterMs),
     publicKey: keys.publicKey,
     signingKey,
-    signingAlgorithm,
+    signingAlgorithm: SIGNING_ALGORITHM,
     extensions: [
       new BasicConstraintsExtension(false, undefined, true),
       new KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
@@ -107,7 +107,7 @@ function serialOf({ randomBytes }: MakeOptions): string {
 
 function importKey(keyPem: string): Promise<webcrypto.CryptoKey> {
   const body = keyPem.replace(/-----[^-]+-----/g, "");
-  return webcrypto.subtle.importKey("pkcs8", Buffer.from(body, "base64"), keyAlgorithm, false, ["sign"]);
+  return webcrypto.subtle.importKey("pkcs8", Buffer.from(body, "base64"), KEY_ALGORITHM, false, ["sign"]);
 }
 
 function exportKey(key: webcrypto.CryptoKey): string {

@@ -1,6 +1,6 @@
 import { SigningAuthorityRecord } from "@forage/proto/forage/store/v1/store";
 import { decodeRecord, encodeRecord } from "../../model/codec.ts";
-import { signingAuthorityKey as key } from "../../model/keys.ts";
+import { SIGNING_AUTHORITY_KEY as key } from "../../model/keys.ts";
 import type { Vault } from "../../objects/vault.ts";
 import type { Store } from "../../store/index.ts";
 import { type AuthorityPem, createAuthority, type MakeOptions } from "./authority.ts";

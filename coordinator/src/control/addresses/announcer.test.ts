@@ -4,8 +4,8 @@ import { randomOf } from "../../../test/support/random.ts";
 import { type Announced, chooseAnnouncers } from "./announcer.ts";
 import { type AnnouncingNode, NodeNetworks, parseNetwork } from "./node-networks.ts";
 
-const ip = "192.0.2.50";
-const here = ["192.0.2.0/24"];
+const IP = "192.0.2.50";
+const HERE = ["192.0.2.0/24"];
 
 describe("who announces an address", () => {
   for (const [what, before, nodes, expected] of [
@@ -42,7 +42,7 @@ describe("who announces an address", () => {
   ] as const) {
     test(what, () => {
       const found = told(
-        chooseAnnouncers([{ key: "shop/web", ips: [ip], before }], NodeNetworks.of(nodes)).get("shop/web"),
+        chooseAnnouncers([{ key: "shop/web", ips: [IP], before }], NodeNetworks.of(nodes)).get("shop/web"),
       );
       if (typeof expected === "string") assert.equal(found, expected);
       else assert.match(found, expected);
@@ -51,8 +51,8 @@ describe("who announces an address", () => {
 });
 
 test("a node in the networks of both addresses comes before one in that of one of them", () => {
-  const service = { key: "shop/web", ips: [ip, "2001:db8::50"], before: "a" };
-  const both = node("b", { networks: [...here, "2001:db8::/64"] });
+  const service = { key: "shop/web", ips: [IP, "2001:db8::50"], before: "a" };
+  const both = node("b", { networks: [...HERE, "2001:db8::/64"] });
   assert.equal(
     told(chooseAnnouncers([service], NodeNetworks.of([node("a"), both])).get("shop/web")),
     "b alone",
@@ -114,7 +114,7 @@ interface NodeFields extends Partial<Omit<AnnouncingNode, "networks" | "name">> 
   readonly networks?: readonly string[];
 }
 
-function node(name: string, { networks = here, ...fields }: NodeFields = {}): AnnouncingNode {
+function node(name: string, { networks = HERE, ...fields }: NodeFields = {}): AnnouncingNode {
   const parsed = networks.flatMap((it) => parseNetwork(it) ?? []);
   return { name, ready: true, cordoned: false, draining: false, ...fields, networks: parsed };
 }

@@ -4,7 +4,7 @@ import type { AnnouncingNode, NodeNetworks } from "./node-networks.ts";
 export interface Announced {
   /** The key of the service. */
   readonly key: string;
-  /** At most one of each family. */
+  /** The node's addresses, at most one of each family. */
   readonly ips: readonly string[];
   /** The node that has announced them until now; empty: none. */
   readonly before: string;
@@ -13,7 +13,7 @@ export interface Announced {
 export interface Announcer {
   /** Empty: no node can. */
   readonly node: string;
-  /** No other node could. */
+  /** Whether no other node could announce it. */
   readonly alone: boolean;
 }
 

@@ -5,7 +5,7 @@ import { serves } from "../../state/serves.ts";
 import { type AnnouncingNode, parseNetwork } from "./node-networks.ts";
 
 /** The label of nodes that never announce load balancer addresses. As in Kubernetes, any value counts except "false". */
-export const excludeLabel = "forage.dev/exclude-from-load-balancers";
+export const EXCLUDE_LABEL = "forage.dev/exclude-from-load-balancers";
 
 /** Returns what the node announces by; undefined: it announces nothing. */
 export function announcingNode(node: NodeEntry | undefined): AnnouncingNode | undefined {
@@ -21,7 +21,7 @@ export function announcingNode(node: NodeEntry | undefined): AnnouncingNode | un
   };
 }
 
-/** Nodes by the addresses by which others reach them: a service never gets one of these, however the operator wrote the pool. */
+/** Returns the nodes' own addresses. A service never gets one of these, whatever pool the operator configured. */
 export function hostAddresses(state: ClusterView): ReadonlyMap<string, string> {
   return new Map(state.nodes().flatMap((node) => ownAddresses(node).map((ip) => [ip, node.name] as const)));
 }
@@ -33,5 +33,5 @@ export function ownAddresses(node: NodeEntry | undefined): string[] {
 }
 
 function mayAnnounce(node: NodeEntry): boolean {
-  return !node.record.revoked && (labelOf(node, excludeLabel) ?? "false") === "false";
+  return !node.record.revoked && (labelOf(node, EXCLUDE_LABEL) ?? "false") === "false";
 }

@@ -27,9 +27,9 @@ export interface AddressControllerOptions {
   readonly addresses: AddressRanges;
 }
 
-const key = "addresses";
+const KEY = "addresses";
 
-/** Gives services their addresses and node ports. All in one place, so that no two get the same. */
+/** Assigns addresses and node ports to services. One place does so, so that no two services get the same. */
 export class AddressController {
   readonly #options: AddressControllerOptions;
   readonly #loop: Loop;
@@ -56,7 +56,7 @@ export class AddressController {
     for (const { record } of state.serviceAddresses.all()) this.#planner.setRecord(keyOf(record), record);
     for (const { record } of state.resources()) this.#setService(record);
     for (const node of state.nodes()) this.#setNode(node.name, node);
-    this.#loop.wake(key);
+    this.#loop.wake(KEY);
   }
 
   close(): Promise<void> {
@@ -66,7 +66,7 @@ export class AddressController {
   #wakeFor(changes: readonly Change[]): void {
     let wake = false;
     for (const change of changes) wake = this.#follow(change) || wake;
-    if (wake) this.#loop.wake(key);
+    if (wake) this.#loop.wake(KEY);
   }
 
   async #reconcile(): Promise<number | undefined> {
@@ -89,7 +89,7 @@ export class AddressController {
     } finally {
       for (const { service } of open) this.#planner.touch(service);
     }
-    if (open.size > 0) this.#loop.wake(key);
+    if (open.size > 0) this.#loop.wake(KEY);
   }
 
   /** Returns whether there may be something to decide. */
@@ -132,7 +132,7 @@ export class AddressController {
     this.#planner.setService(keyOf(record), service ?? undefined);
   }
 
-  /** Each problem once, until it is another one. */
+  /** Reports each problem once, until it changes. */
   #tell({ steps, keys }: AddressPlan): void {
     const now = new Map<string, string>();
     for (const step of steps) {

@@ -157,12 +157,12 @@ export function stepsOf(
     announcedAlone: announcer !== undefined && announcer.node !== "" && announcer.alone,
   };
   if (announcer?.node === "")
-    steps.push(refuse(`no node can announce ${loadBalancerIps.join(" and ")}: ${noAnnouncer}`));
+    steps.push(refuse(`no node can announce ${loadBalancerIps.join(" and ")}: ${NO_ANNOUNCER}`));
   if (before === undefined || !sameRecord(before, next)) steps.push({ type: "write", record: next });
   return steps;
 }
 
-const noAnnouncer =
+const NO_ANNOUNCER =
   "none that is ready is in a network with it (see the agents' setting loadBalancer.interface for networks that they can't know of)";
 
 function nodePortsFor(

@@ -5,7 +5,7 @@ export interface AddressRequest {
   readonly wanted: readonly string[];
   /** The addresses that it has. */
   readonly before: readonly string[];
-  /** From where the search for free ones begins. */
+  /** The position at which the search for free addresses begins. */
   readonly seed: number;
 }
 
@@ -16,7 +16,7 @@ export interface LoadBalancerIps {
 }
 
 /** Free ones are looked for so far only: a range of IPv6 has no end. */
-const maxTries = 65_536;
+const MAX_TRIES = 65_536;
 
 /**
  * Returns an address of each family in the pool. A service keeps its address unless it requests another one, or the operator
@@ -27,7 +27,7 @@ export function loadBalancerIpsFor(
   pool: readonly IpRange[],
   ownerOf: (ip: string) => string | undefined,
 ): LoadBalancerIps {
-  if (pool.length === 0) return { ips: [], problems: [noPool] };
+  if (pool.length === 0) return { ips: [], problems: [NO_POOL] };
   const problems: string[] = [];
   const ips = ([4, 6] as const).flatMap((family): string[] => {
     const ranges = pool.filter((range) => range.family === family);
@@ -47,7 +47,7 @@ export function loadBalancerIpsFor(
   return { ips, problems };
 }
 
-export const noPool =
+export const NO_POOL =
   "there are no addresses for services of type LoadBalancer: give some as services.loadBalancerIps in the coordinator's configuration";
 
 function firstFree(
@@ -56,7 +56,7 @@ function firstFree(
   ownerOf: (ip: string) => string | undefined,
 ): string | undefined {
   for (const range of ranges) {
-    for (let step = 0; step < Math.min(range.size, maxTries); step++) {
+    for (let step = 0; step < Math.min(range.size, MAX_TRIES); step++) {
       const ip = range.at((seed + step) % range.size);
       if (ownerOf(ip) === undefined) return ip;
     }

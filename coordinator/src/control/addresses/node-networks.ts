@@ -5,7 +5,7 @@ export interface AnnouncingNode {
   readonly name: string;
   /** The node is reachable, and reports a working network. */
   readonly ready: boolean;
-  /** No new pods, and no new addresses either if there is another. */
+  /** Whether the node is cordoned: it gets no new pods, and no new addresses if another node can take them. */
   readonly cordoned: boolean;
   /** The node is drained, so its addresses have to move. */
   readonly draining: boolean;

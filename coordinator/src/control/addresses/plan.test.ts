@@ -8,9 +8,9 @@ import { toTimestamp } from "../../model/timestamp.ts";
 import type { AddressedService, AddressStep } from "./draft.ts";
 import { type AnnouncingNode, parseNetwork } from "./node-networks.ts";
 import { planAddresses } from "./plan.ts";
-import { keepReleasedMs } from "./planner.ts";
+import { KEEP_RELEASED_MS } from "./planner.ts";
 
-const nowMs = 10_000_000;
+const NOW_MS = 10_000_000;
 
 test("each service gets an address of its own, and keeps it", () => {
   const services = Array.from({ length: 200 }, (_, index) => service(`s${index}`));
@@ -60,7 +60,7 @@ test("headless services get none, and one that becomes headless gives its addres
   const [record] = written(plan([service("a")], []));
   assert.ok(record);
   const [released] = written(plan([service("a", { type: "Headless" })], [record]));
-  assert.deepEqual(released?.releasedAt, toTimestamp(nowMs));
+  assert.deepEqual(released?.releasedAt, toTimestamp(NOW_MS));
 });
 
 test("an address stays away from others for a while, comes back to its own service, and is then forgotten", () => {
@@ -76,7 +76,7 @@ test("an address stays away from others for a while, comes back to its own servi
   const [again] = written(plan([service("a")], [released], { virtualIps: range }));
   assert.deepEqual(again?.virtualIps, record?.virtualIps);
   assert.equal(again?.releasedAt, undefined);
-  const later = { virtualIps: range, nowMs: nowMs + keepReleasedMs };
+  const later = { virtualIps: range, nowMs: NOW_MS + KEEP_RELEASED_MS };
   assert.deepEqual(described(plan([], [released], later)), ["forget a"]);
   assert.deepEqual(plan([], [released], { ...later, nowMs: later.nowMs - 1 }), []);
 });
@@ -202,7 +202,7 @@ test("however services come, ask and go, no address has two", () => {
             loadBalancerIps: random.chance(0.3) ? [`198.51.100.${1 + random.below(6)}`] : [],
           }),
         );
-      nowMs += random.below(keepReleasedMs);
+      nowMs += random.below(KEEP_RELEASED_MS);
       for (const it of plan(services, [...records.values()], { loadBalancerIps, nowMs })) {
         if (it.type === "write") records.set(it.record.name, it.record);
         else if (it.type === "forget") records.delete(it.name);
@@ -252,7 +252,7 @@ function plan(
     nodes,
     hosts: new Map(given.hosts),
     nodePorts,
-    nowMs: given.nowMs ?? nowMs,
+    nowMs: given.nowMs ?? NOW_MS,
   });
 }
 

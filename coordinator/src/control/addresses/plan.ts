@@ -8,7 +8,7 @@ export interface AddressInput extends AddressRanges {
   readonly records: readonly ServiceAddressRecord[];
   /** The nodes that may announce addresses of load balancers. */
   readonly nodes: readonly AnnouncingNode[];
-  /** Nodes by the addresses that are their own. */
+  /** The names of nodes by the addresses that are their own. */
   readonly hosts: ReadonlyMap<string, string>;
   readonly nowMs: number;
 }

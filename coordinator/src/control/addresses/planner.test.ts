@@ -7,7 +7,7 @@ import { parseIpRange } from "../../ip/ip-range.ts";
 import type { AddressedService, AddressRanges, AddressStep } from "./draft.ts";
 import { type AnnouncingNode, parseNetwork } from "./node-networks.ts";
 import { planAddresses } from "./plan.ts";
-import { AddressPlanner, keepReleasedMs } from "./planner.ts";
+import { AddressPlanner, KEEP_RELEASED_MS } from "./planner.ts";
 
 const SEEDS = 200;
 const CHANGES = 40;
@@ -142,7 +142,7 @@ class World {
         aService(name, { type: random.pick(["ClusterIP", "NodePort", "LoadBalancer", "Headless"]) }),
       );
     else if (kind < 0.8) this.#set(key, undefined);
-    else if (kind < 0.9) this.#nowMs += random.below(keepReleasedMs);
+    else if (kind < 0.9) this.#nowMs += random.below(KEEP_RELEASED_MS);
     else this.#setNodes(Array.from({ length: random.below(4) }, (_, index) => aNode(`n${index}`, random)));
   }
 
@@ -194,7 +194,7 @@ class World {
   }
 }
 
-/** So many load balancers on so many nodes of one network, all of it written. */
+/** Returns a fleet with this many load balancers on this many nodes of one network, all of it stored. */
 function balanced(services: number, nodes: number) {
   const planner = new AddressPlanner(ranges("10.96.0.0/16", "192.0.2.0/24"));
   for (let index = 0; index < nodes; index++) planner.setNode(`n${index}`, goodNode(`n${index}`));

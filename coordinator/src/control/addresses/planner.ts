@@ -12,8 +12,8 @@ import {
 } from "./draft.ts";
 import { type AnnouncingNode, differences, type Network, NodeNetworks } from "./node-networks.ts";
 
-/** Longer than names, connections and caches of clients live. */
-export const keepReleasedMs = 3_600_000;
+/** The time for which a released address stays reserved: longer than names, connections and caches of clients live. */
+export const KEEP_RELEASED_MS = 3_600_000;
 
 export interface AddressPlan {
   readonly steps: AddressStep[];
@@ -149,14 +149,14 @@ export class AddressPlanner {
   nextMs(): number | undefined {
     let leastMs = Number.POSITIVE_INFINITY;
     for (const releasedMs of this.#released.values())
-      leastMs = Math.min(leastMs, releasedMs + keepReleasedMs);
+      leastMs = Math.min(leastMs, releasedMs + KEEP_RELEASED_MS);
     return leastMs === Number.POSITIVE_INFINITY ? undefined : leastMs;
   }
 
   /** Returns the writes for the affected services. */
   plan(nowMs: number): AddressPlan {
     for (const [key, releasedMs] of this.#released)
-      if (releasedMs + keepReleasedMs <= nowMs) this.#dirty.add(key);
+      if (releasedMs + KEEP_RELEASED_MS <= nowMs) this.#dirty.add(key);
     // Always in the same order: who comes first decides who gets what is short, and which node announces it.
     const keys = [...this.#dirty].sort();
     this.#dirty.clear();
@@ -180,7 +180,7 @@ export class AddressPlanner {
     const releasedMs = toEpochMs(record.releasedAt);
     if (releasedMs === undefined)
       return [{ type: "write", record: { ...record, releasedAt: toTimestamp(nowMs) } }];
-    return releasedMs + keepReleasedMs <= nowMs ? [{ type: "forget", namespace, name }] : [];
+    return releasedMs + KEEP_RELEASED_MS <= nowMs ? [{ type: "forget", namespace, name }] : [];
   }
 
   #draftOf(key: string): Draft | undefined {

@@ -1,9 +1,9 @@
 import { formatIp, parseIp } from "@forage/common/ip";
-import { loadBalancerIpAnnotation } from "../../service-network/service-state.ts";
+import { LOAD_BALANCER_IP_ANNOTATION } from "../../service-network/service-state.ts";
 
 /** Returns the addresses in a service's annotation, in the kernel's notation. Invalid ones are left out. */
 export function wantedIps(annotations: Readonly<Record<string, string>>): string[] {
-  const text = annotations[loadBalancerIpAnnotation];
+  const text = annotations[LOAD_BALANCER_IP_ANNOTATION];
   if (text === undefined) return [];
   return text.split(",").flatMap((part) => {
     const ip = parseIp(part.trim());

@@ -9,25 +9,25 @@ import { MetricsCollector } from "../../metrics/metrics-collector.ts";
 import type { EventInput } from "../../model/event.ts";
 import { AutoscaleController } from "./controller.ts";
 
-const limit = { timeout: 60_000 };
-const intervalMs = 15_000;
-const queue = { customMetrics: [{ name: "queue", targetType: "AverageValue", targetValue: "10" }] };
-const cpu = { targetCpuUtilizationPercent: 50 };
-const key = { namespace: "shop", name: "queue", workload: "", pod: "" };
+const LIMIT = { timeout: 60_000 };
+const INTERVAL_MS = 15_000;
+const QUEUE = { customMetrics: [{ name: "queue", targetType: "AverageValue", targetValue: "10" }] };
+const CPU = { targetCpuUtilizationPercent: 50 };
+const KEY = { namespace: "shop", name: "queue", workload: "", pod: "" };
 
 function aScaled(policy: object, fields: Parameters<typeof aWorkloadEntry>[0] = {}, replicas = 2) {
   const autoscaling = { maxReplicas: 20, scaleDownStabilization: { seconds: 30n }, ...policy };
   return aWorkloadEntry({ spec: { scaling: { replicas, autoscaling } }, ...fields });
 }
 
-test("stores a decision with its reason, shows it, and records one event", limit, async (t) => {
-  const { look, state, metrics, events, status } = await start(t, [aScaled(queue)]);
+test("stores a decision with its reason, shows it, and records one event", LIMIT, async (t) => {
+  const { look, state, metrics, events, status } = await start(t, [aScaled(QUEUE)]);
   assert.deepEqual(
     [scaleOf(state)?.replicas, scaleOf(state)?.scaledAt],
     [2, undefined],
     "the size to begin with",
   );
-  metrics.pushed.put(key, 52, 3_600);
+  metrics.pushed.put(KEY, 52, 3_600);
   await look();
   assert.equal(scaleOf(state)?.replicas, 6);
   assert.equal(state.resources()[0]?.workload?.replicas, 6, "the view goes by it");
@@ -39,7 +39,7 @@ test("stores a decision with its reason, shows it, and records one event", limit
   );
   const { lastScaleReason, currentReplicas, desiredReplicas } = status() ?? {};
   assert.deepEqual([lastScaleReason, currentReplicas, desiredReplicas], [events[0]?.message, 6, 6]);
-  metrics.pushed.put(key, 7, 3_600);
+  metrics.pushed.put(KEY, 7, 3_600);
   await look();
   assert.equal(scaleOf(state)?.replicas, 6, "it waits for as long as was asked");
   await look();
@@ -48,35 +48,35 @@ test("stores a decision with its reason, shows it, and records one event", limit
   assert.equal(events.at(-1)?.reason, "ScaledDown");
 });
 
-test("cpu: what nodes measured, as a share of what pods ask for", limit, async (t) => {
-  const { look, state, metrics } = await start(t, [aScaled(cpu)], ["a", "b"]);
+test("cpu: what nodes measured, as a share of what pods ask for", LIMIT, async (t) => {
+  const { look, state, metrics } = await start(t, [aScaled(CPU)], ["a", "b"]);
   measure(metrics, "a", 0.15);
   measure(metrics, "b", 0.1);
   await look();
   assert.equal(scaleOf(state)?.replicas, 5, "125 % of 100m");
 });
 
-test("a sample that is old is none", limit, async (t) => {
-  const { look, state, metrics, clock } = await start(t, [aScaled(cpu)], ["a", "b"]);
+test("a sample that is old is none", LIMIT, async (t) => {
+  const { look, state, metrics, clock } = await start(t, [aScaled(CPU)], ["a", "b"]);
   measure(metrics, "a", 0.3);
   measure(metrics, "b", 0.2);
-  clock.advance(4 * intervalMs);
+  clock.advance(4 * INTERVAL_MS);
   await look();
   assert.equal(scaleOf(state)?.replicas, 2);
 });
 
 test(
   "reports metrics once when they have been missing for a minute, and once when they are back",
-  limit,
+  LIMIT,
   async (t) => {
-    const { look, metrics, events, state } = await start(t, [aScaled(queue)]);
+    const { look, metrics, events, state } = await start(t, [aScaled(QUEUE)]);
     for (let index = 0; index < 12; index++) await look();
     assert.deepEqual(
       events.map(({ reason, type }) => [reason, type]),
       [["MetricsMissing", "Warning"]],
     );
     assert.match(events[0]?.message ?? "", /queue: there is no pod to measure/);
-    metrics.pushed.put(key, 20, 3_600);
+    metrics.pushed.put(KEY, 20, 3_600);
     await look();
     await look();
     assert.deepEqual(
@@ -89,10 +89,10 @@ test(
 
 test(
   "evaluates autoscaled workloads only, and removes a record together with its workload",
-  limit,
+  LIMIT,
   async (t) => {
     const plain = aWorkloadEntry({ name: "plain" });
-    const { state, store, clock, look } = await start(t, [plain, aScaled(queue)]);
+    const { state, store, clock, look } = await start(t, [plain, aScaled(QUEUE)]);
     assert.equal(clock.pending, 1);
     assert.deepEqual(
       state.scales.all().map(({ record }) => record.name),
@@ -108,9 +108,9 @@ test(
 
 test(
   "removes the record of a workload that was deleted while the controller didn't run",
-  limit,
+  LIMIT,
   async (t) => {
-    const first = await start(t, [aScaled(queue)]);
+    const first = await start(t, [aScaled(QUEUE)]);
     await first.controller.close();
     await first.store.txn([], [{ kind: "delete", key: "resources/shop/container_service/web" }]);
     await until("it is gone", () => first.state.resources().length === 0);
@@ -120,9 +120,9 @@ test(
   },
 );
 
-test("after a restart a whole window passes before anything goes", limit, async (t) => {
-  const scene = await start(t, [aScaled(queue, {}, 8)]);
-  scene.metrics.pushed.put(key, 10, 3_600);
+test("after a restart a whole window passes before anything goes", LIMIT, async (t) => {
+  const scene = await start(t, [aScaled(QUEUE, {}, 8)]);
+  scene.metrics.pushed.put(KEY, 10, 3_600);
   await scene.look();
   await scene.controller.close();
   scene.again();
@@ -133,18 +133,18 @@ test("after a restart a whole window passes before anything goes", limit, async 
   assert.equal(scaleOf(scene.state)?.replicas, 1);
 });
 
-test("limits that change count at once, and for good", limit, async (t) => {
-  const { state, store, look } = await start(t, [aScaled(queue, {}, 8)]);
-  await store.txn([], opsOf({ resources: [aScaled({ ...queue, maxReplicas: 3 }, { specHash: "2" })] }));
+test("limits that change count at once, and for good", LIMIT, async (t) => {
+  const { state, store, look } = await start(t, [aScaled(QUEUE, {}, 8)]);
+  await store.txn([], opsOf({ resources: [aScaled({ ...QUEUE, maxReplicas: 3 }, { specHash: "2" })] }));
   await until("three are written down", () => scaleOf(state)?.replicas === 3);
-  await store.txn([], opsOf({ resources: [aScaled({ ...queue, maxReplicas: 20 }, { specHash: "3" })] }));
+  await store.txn([], opsOf({ resources: [aScaled({ ...QUEUE, maxReplicas: 20 }, { specHash: "3" })] }));
   await look();
   assert.equal(scaleOf(state)?.replicas, 3);
 });
 
-test("a workload that is being deleted stays as it is", limit, async (t) => {
-  const { state, look, metrics } = await start(t, [aScaled(queue, { deleting: true })]);
-  metrics.pushed.put(key, 500, 3_600);
+test("a workload that is being deleted stays as it is", LIMIT, async (t) => {
+  const { state, look, metrics } = await start(t, [aScaled(QUEUE, { deleting: true })]);
+  metrics.pushed.put(KEY, 500, 3_600);
   await look();
   assert.equal(state.scales.size, 0);
 });
@@ -177,7 +177,7 @@ async function start(
   });
   const view = await aView(t, { resources, pods: running, nodes: [aNode()] });
   const { state, clock } = view;
-  const metrics = new MetricsCollector({ state, clock, intervalMs });
+  const metrics = new MetricsCollector({ state, clock, intervalMs: INTERVAL_MS });
   const events: EventInput[] = [];
   const log = pino({ level: "silent" });
   const make = () =>
@@ -197,7 +197,7 @@ async function start(
     },
     /** The next look, and all that follows from it. */
     look: async () => {
-      clock.advance(intervalMs);
+      clock.advance(INTERVAL_MS);
       for (let turn = 0; turn < 20; turn++) await settled();
     },
     status: () => scene.controller.statusOf("shop", "web"),

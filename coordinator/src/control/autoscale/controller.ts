@@ -1,6 +1,7 @@
 import type { AutoscalingStatus } from "@forage/proto/forage/operator/v1/operator";
 import { ScaleRecord } from "@forage/proto/forage/store/v1/store";
 import type { Logger } from "pino";
+import { ActingTime } from "../../acting-time/acting-time.ts";
 import { isReady } from "../../endpoints/readiness.ts";
 import type { MetricsCollector } from "../../metrics/metrics-collector.ts";
 import { type Autoscaling, autoscalingOf } from "../../model/autoscaling.ts";
@@ -26,9 +27,11 @@ export interface AutoscaleOptions {
   readonly store: Store;
   readonly state: ClusterView;
   readonly clock: Clock;
+  /** Windows count this time, because no recommendation is made in any other. Default: all time counts. */
+  readonly time?: ActingTime | undefined;
   readonly log: Logger;
   readonly events: EventRecorder;
-  /** Looks are as often as its samples. */
+  /** The metrics. Evaluations run as often as its samples arrive. */
   readonly metrics: MetricsCollector;
 }
 
@@ -40,7 +43,7 @@ interface AutoscaleContext {
   readonly current: number;
 }
 
-const kind = "container_service";
+const KIND = "container_service";
 
 /** Decides how many replicas autoscaled container services have. Others cost nothing. */
 export class AutoscaleController {
@@ -48,11 +51,13 @@ export class AutoscaleController {
   readonly #loop: Loop;
   readonly #looks = new Map<string, AutoscaleContext>();
   readonly #missing: MissingMetrics;
+  readonly #time: ActingTime;
 
   constructor(options: AutoscaleOptions) {
     this.#options = options;
     const { state, clock, log, events, metrics } = options;
-    this.#missing = new MissingMetrics({ events, clock, graceMs: 4 * metrics.intervalMs });
+    this.#time = options.time ?? new ActingTime({ clock: options.clock });
+    this.#missing = new MissingMetrics({ events, clock: this.#time, graceMs: 4 * metrics.intervalMs });
     this.#loop = new Loop({
       name: "autoscale",
       reconcile: (key) => this.#reconcile(key),
@@ -91,7 +96,7 @@ export class AutoscaleController {
   async #reconcile(key: string): Promise<number | undefined> {
     const { state, metrics } = this.#options;
     const [namespace = "", , name = ""] = key.split("/");
-    const resource = state.resource(resourceKey(namespace, kind, name));
+    const resource = state.resource(resourceKey(namespace, KIND, name));
     const scale = state.scales.get(scaleKey(namespace, name));
     const policy = resource && policyOf(resource);
     if (resource === undefined || policy === undefined) {
@@ -111,9 +116,9 @@ export class AutoscaleController {
     policy: Autoscaling,
     scale: RecordEntry<ScaleRecord> | undefined,
   ): Promise<void> {
-    const { clock, metrics, state } = this.#options;
+    const { metrics, state } = this.#options;
     const { namespace, name } = resource.record;
-    const nowMs = clock.monotonicMs();
+    const nowMs = this.#time.monotonicMs();
     const current = currentOf(resource, scale);
     const readings = readingsOf(policy, {
       namespace,
@@ -160,7 +165,7 @@ export class AutoscaleController {
       "scaled",
     );
     const word = replicas > current ? "ScaledUp" : "ScaledDown";
-    events.record({ namespace, kind, name, type: "Normal", reason: word, message: reason });
+    events.record({ namespace, kind: KIND, name, type: "Normal", reason: word, message: reason });
   }
 
   async #write(compares: readonly Compare[], op: Op): Promise<void> {
@@ -179,7 +184,7 @@ function currentOf({ record }: ResourceEntry, scale: RecordEntry<ScaleRecord> | 
 }
 
 function keyOf({ namespace, name }: { readonly namespace: string; readonly name: string }): string {
-  return workloadKey(namespace, kind, name);
+  return workloadKey(namespace, KIND, name);
 }
 
 function unchanged({ key, revision }: RecordEntry<unknown>): Compare {

@@ -7,7 +7,7 @@ export interface ScaleHistory {
 }
 
 /** Within it replicas may double, or grow by four. Kubernetes' default. */
-export const growthPeriodMs = 15_000;
+export const GROWTH_PERIOD_MS = 15_000;
 
 /** Returns a history that begins with the present size, so that no pod is removed before a whole window has passed. */
 export function newHistory(current: number, nowMs: number): ScaleHistory {
@@ -27,7 +27,7 @@ export function withWanted(
   const higher = wanted.filter((it) => it.replicas > replicas && it.atMs > nowMs - windowMs);
   return {
     wanted: [...higher, { atMs: nowMs, replicas }],
-    added: added.filter((it) => it.atMs > nowMs - growthPeriodMs),
+    added: added.filter((it) => it.atMs > nowMs - GROWTH_PERIOD_MS),
   };
 }
 
@@ -43,6 +43,6 @@ export function highestWanted({ wanted }: ScaleHistory, windowMs: number, nowMs:
 
 /** Replicas at the beginning of the growth period. */
 export function periodStart({ added }: ScaleHistory, current: number, nowMs: number): number {
-  const lately = added.filter(({ atMs }) => atMs > nowMs - growthPeriodMs);
+  const lately = added.filter(({ atMs }) => atMs > nowMs - GROWTH_PERIOD_MS);
   return Math.max(0, current - lately.reduce((sum, { count }) => sum + count, 0));
 }

@@ -2,7 +2,7 @@ import { formatBytes, formatMilliCpu } from "@forage/scheduler";
 import type { MetricTarget } from "../../model/autoscaling.ts";
 import type { MetricResult } from "./reading.ts";
 
-/** Such as `cpu is at 180% of requests, target 50%`. */
+/** Describes a metric, such as `cpu is at 180% of requests, target 50%`. */
 export function metricText({ target, value, message }: MetricResult): string {
   if (value === undefined) return `${target.name} isn't known`;
   const what =

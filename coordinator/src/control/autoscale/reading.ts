@@ -5,16 +5,16 @@ export interface MetricReading {
   readonly target: MetricTarget;
   /** One value for the whole workload; those of pods don't count then. */
   readonly total: number | undefined;
-  /** Pods that run or are to run; not those that are stopping or have ended. */
+  /** Pods that run or will run; no stopping or ended ones. */
   readonly pods: readonly PodReading[];
 }
 
 export interface PodReading {
   readonly name: string;
   readonly ready: boolean;
-  /** Its value says nothing yet of the load that it takes. */
+  /** Whether the pod is starting, and its value doesn't reflect its share of the load yet. */
   readonly starting: boolean;
-  /** In the target's unit: cores, bytes, or whatever the metric counts. Undefined: not known. */
+  /** The value in the target's unit: cores, bytes, or whatever the metric counts. Undefined if it is not known. */
   readonly value: number | undefined;
   /** The reason for a missing value, if it is known. */
   readonly problem?: string;

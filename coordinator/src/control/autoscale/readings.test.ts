@@ -22,8 +22,8 @@ const sample = (fields: Partial<PodSample> = {}): PodSample => ({
   readyMs: 60_000,
   ...fields,
 });
-const running = { phase: PodPhase.RUNNING, ready: true };
-const pod = (name: string, fields: PodFields = {}) => aPod({ name, status: running, ...fields });
+const RUNNING = { phase: PodPhase.RUNNING, ready: true };
+const pod = (name: string, fields: PodFields = {}) => aPod({ name, status: RUNNING, ...fields });
 
 interface Sources {
   readonly pods?: readonly ReturnType<typeof aPod>[];
@@ -98,7 +98,7 @@ test("cpu of a pod's first minutes counts once it was ready all the while it was
     [{ runningMs: 300_000, readyMs: 0 }, false, false],
     [{ runningMs: 300_000, readyMs: 1 }, true, false],
   ] as const) {
-    const pods = [pod("a", { status: { ...running, ready } })];
+    const pods = [pod("a", { status: { ...RUNNING, ready } })];
     const samples = { "uid-a": sample(fields) };
     const what = JSON.stringify([fields, ready]);
     assert.equal(read(target("cpu"), { pods, samples }).pods[0]?.starting, starting, what);

@@ -2,9 +2,9 @@ import type { PodSample } from "../../metrics/pod-metrics.ts";
 import type { MetricName, PushedValue } from "../../metrics/pushed-metrics.ts";
 import {
   type Autoscaling,
+  MEASURED_RESOURCES,
+  METRICS_ANNOTATIONS,
   type MetricTarget,
-  measuredResources,
-  metricsAnnotations,
   scrapeTargetOf,
 } from "../../model/autoscaling.ts";
 import type { PodEntry } from "../../state/entries.ts";
@@ -22,16 +22,16 @@ export interface ReadingSources {
 }
 
 /** A pod's first minutes, in which what it does to start is no measure of its load. Kubernetes' default. */
-const startMs = 300_000;
+const START_MS = 300_000;
 /** POD_PHASE_SUCCEEDED, POD_PHASE_FAILED and POD_PHASE_REMOVED. */
-const overPhases: ReadonlySet<number> = new Set([3, 4, 6]);
+const OVER_PHASES: ReadonlySet<number> = new Set([3, 4, 6]);
 /** POD_PHASE_RUNNING. */
-const runningPhase = 2;
+const RUNNING_PHASE = 2;
 
-/** Each of the policy's metrics as it is known now: pushed for the workload or its namespace, else pod by pod. */
+/** Returns the present reading of each of the policy's metrics: pushed for the workload or its namespace, else pod by pod. */
 export function readingsOf({ metrics }: Autoscaling, sources: ReadingSources): MetricReading[] {
   const pods = sources.pods.filter(
-    ({ record, status }) => record.stoppingSince === undefined && !overPhases.has(status?.phase ?? 0),
+    ({ record, status }) => record.stoppingSince === undefined && !OVER_PHASES.has(status?.phase ?? 0),
   );
   return metrics.map((target) => ({
     target,
@@ -49,7 +49,7 @@ function podReading(pod: PodEntry, { name, type }: MetricTarget, sources: Readin
   const { record, status } = pod;
   const sample = sources.sampleOf(record.uid);
   const ready = sources.isReady(pod);
-  const isRunning = status?.phase === runningPhase;
+  const isRunning = status?.phase === RUNNING_PHASE;
   const value = isRunning ? valueOfPod(pod, name, sample, sources) : undefined;
   const problem = value === undefined ? problemOf(pod, name, sample) : undefined;
   return {
@@ -62,9 +62,9 @@ function podReading(pod: PodEntry, { name, type }: MetricTarget, sources: Readin
   };
 }
 
-/** In a pod's first minutes only samples count during which it was always ready. */
+/** Reports whether the pod is in its first minutes. Then only samples count during which it was always ready. */
 function isWarmingUp({ runningMs, readyMs, windowMs }: PodSample, ready: boolean): boolean {
-  return runningMs < startMs && (!ready || readyMs < windowMs);
+  return runningMs < START_MS && (!ready || readyMs < windowMs);
 }
 
 function valueOfPod(
@@ -79,8 +79,8 @@ function valueOfPod(
 }
 
 function problemOf({ record }: PodEntry, name: string, sample: PodSample | undefined): string | undefined {
-  if (measuredResources.some((resource) => resource === name)) return undefined;
+  if (MEASURED_RESOURCES.some((resource) => resource === name)) return undefined;
   if (scrapeTargetOf(record.template) === undefined)
-    return `nothing was pushed, and pods tell nothing without the annotation ${metricsAnnotations.port}`;
+    return `nothing was pushed, and pods tell nothing without the annotation ${METRICS_ANNOTATIONS.port}`;
   return sample?.problem || undefined;
 }

@@ -16,7 +16,7 @@ const wanting = (replicas: number | undefined, name = "rps"): MetricReading => (
   pods: [],
 });
 
-/** Looks one after the other, 15 s apart; each goes by what the one before decided. */
+/** Evaluates one time after the other, 15 s apart; each uses the decision before it. */
 class Looks {
   nowMs = 0;
   current: number;

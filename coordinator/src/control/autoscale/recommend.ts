@@ -21,7 +21,7 @@ export interface Recommendation {
   readonly reason: string;
   readonly metrics: readonly MetricResult[];
   readonly conditions: readonly ScaleCondition[];
-  /** To be passed on to the next look. */
+  /** The history to pass to the next evaluation. */
   readonly history: ScaleHistory;
 }
 
@@ -33,7 +33,7 @@ export interface ScaleCondition {
 }
 
 /** The least growth that a period allows. */
-const leastGrowth = 4;
+const LEAST_GROWTH = 4;
 
 /** Returns how many replicas there should be, why, and what it was made of. Pure. */
 export function recommend(input: RecommendInput): Recommendation {
@@ -94,7 +94,7 @@ function withinLimits(
 ): { readonly replicas: number; readonly limited: ScaleCondition } {
   const start = periodStart(history, current, nowMs);
   const allowed = clamp(steady, policy);
-  const growth = Math.max(current, start + leastGrowth, start * 2);
+  const growth = Math.max(current, start + LEAST_GROWTH, start * 2);
   const limit = (reason: string, message: string) => condition("ScalingLimited", true, reason, message);
   if (allowed > growth) {
     const message = `${allowed} replicas are needed, but ${start} may grow to at most ${growth} within 15 s`;

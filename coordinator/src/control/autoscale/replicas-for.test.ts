@@ -3,12 +3,12 @@ import { describe, test } from "node:test";
 import { randomOf } from "../../../test/support/random.ts";
 import type { TargetType } from "../../model/autoscaling.ts";
 import type { MetricReading, PodReading } from "./reading.ts";
-import { replicasFor, tolerance } from "./replicas-for.ts";
+import { replicasFor, TOLERANCE } from "./replicas-for.ts";
 
 const pod = (fields: Partial<PodReading> = {}): PodReading => {
   return { name: "web-1", ready: true, starting: false, value: undefined, request: 1, ...fields };
 };
-/** Pods of one core each that use these shares of it; null: not known. */
+/** Returns pods of one core each that use these shares of it; null means unknown. */
 const using = (...values: readonly (number | null)[]): PodReading[] =>
   values.map((value, index) => pod({ name: `web-${index}`, value: value ?? undefined }));
 const starting = (...values: readonly number[]): PodReading[] =>
@@ -152,7 +152,7 @@ test("within the tolerance nothing ever changes", () => {
   for (let seed = 0; seed < 500; seed++) {
     const random = randomOf(seed);
     const current = 1 + random.below(50);
-    const share = 0.5 * (1 + (random.below(2001) / 1000 - 1) * tolerance);
+    const share = 0.5 * (1 + (random.below(2001) / 1000 - 1) * TOLERANCE);
     const reading = of("Utilization", 50, using(...Array<number>(current).fill(share)));
     assert.equal(replicasFor(reading, current).replicas, current, `seed ${seed}: ${share}`);
   }

@@ -1,11 +1,11 @@
 import type { MetricReading, MetricResult, PodReading } from "./reading.ts";
 
 /** A ratio nearer to 1 than this changes nothing, as in Kubernetes. */
-export const tolerance = 0.1;
+export const TOLERANCE = 0.1;
 /** Sums of fractions are off by less than this; without it ten pods at 110 % would be twelve. */
-const rounding = 1e-9;
+const ROUNDING = 1e-9;
 /** Pods that a message names. */
-const maxNamed = 3;
+const MAX_NAMED = 3;
 
 /**
  * Applies Kubernetes' formula, ceil(pods × value / target). Pods whose value isn't known count against the change: as using all
@@ -29,7 +29,7 @@ function forTotal({ target, pods }: MetricReading, total: number, current: numbe
   return { target, value: total / Math.max(1, current), replicas, message: "" };
 }
 
-/** Pods that tell of one and the same thing, such as a queue: the largest is the newest. */
+/** Evaluates a metric that every pod reports as a whole, such as the length of a queue: the largest value is the newest. */
 function forLargest(reading: MetricReading, current: number): MetricResult {
   const { target, pods } = reading;
   const known = pods.flatMap(({ value }) => value ?? []);
@@ -96,17 +96,20 @@ function isMissing({ starting, value }: PodReading): boolean {
   return !starting && value === undefined;
 }
 
-/** While a rollout has more pods than replicas, or fewer are ready, a ratio must not lead the other way. */
+/**
+ * Limits the recommendation so that a ratio above 1 never removes replicas and one below 1 never adds any, while a rollout has
+ * more pods than replicas or fewer are ready.
+ */
 function towards(ratio: number, replicas: number, current: number): number {
   return ratio > 1 ? Math.max(current, replicas) : Math.min(current, replicas);
 }
 
 function isWithin(ratio: number): boolean {
-  return Math.abs(ratio - 1) <= tolerance + rounding;
+  return Math.abs(ratio - 1) <= TOLERANCE + ROUNDING;
 }
 
 function ceil(replicas: number): number {
-  return Math.max(0, Math.ceil(replicas - rounding));
+  return Math.max(0, Math.ceil(replicas - ROUNDING));
 }
 
 function unknown(pods: readonly PodReading[]): string {
@@ -117,8 +120,8 @@ function unknown(pods: readonly PodReading[]): string {
 
 function missingText(missing: readonly PodReading[]): string {
   if (missing.length === 0) return "";
-  const named = missing.slice(0, maxNamed).map(({ name }) => name);
-  const more = missing.length > maxNamed ? ` and ${missing.length - maxNamed} more` : "";
+  const named = missing.slice(0, MAX_NAMED).map(({ name }) => name);
+  const more = missing.length > MAX_NAMED ? ` and ${missing.length - MAX_NAMED} more` : "";
   const problem = problemOf(missing);
   return `not known of ${named.join(", ")}${more}${problem === undefined ? "" : ` (${problem})`}`;
 }

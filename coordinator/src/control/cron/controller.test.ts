@@ -14,8 +14,8 @@ import { toTimestamp } from "../../model/timestamp.ts";
 import { type Store, StoreError } from "../../store/index.ts";
 import { CronController } from "./controller.ts";
 
-const limit = { timeout: 60_000 };
-const minuteMs = 60_000;
+const LIMIT = { timeout: 60_000 };
+const MINUTE_MS = 60_000;
 
 test("each time that is due is started once, whatever interrupts the coordinator", {
   timeout: 120_000,
@@ -27,20 +27,20 @@ test("each time that is due is started once, whatever interrupts the coordinator
     await until("it has begun", () => view.state.workloadStatuses.all().length === 1);
     for (let round = 0; round < 30; round++) {
       if (random.chance(0.3)) fail(random.below(3), random.chance(0.5));
-      if (random.chance(0.2)) await restart(random.below(40) * minuteMs);
-      view.clock.advance(random.below(4 * minuteMs));
+      if (random.chance(0.2)) await restart(random.below(40) * MINUTE_MS);
+      view.clock.advance(random.below(4 * MINUTE_MS));
       await until("it waits", () => view.clock.pending === 1);
     }
     fail(0, false);
-    view.clock.advance(6 * minuteMs);
-    await until("the last is started", () => lastMs(view) > view.clock.nowMs() - 5 * minuteMs);
+    view.clock.advance(6 * MINUTE_MS);
+    await until("the last is started", () => lastMs(view) > view.clock.nowMs() - 5 * MINUTE_MS);
     const names = events
       .filter(({ reason }) => reason === "CronRunStarted")
       .map(({ message }) => message.split(":")[0]);
     assert.equal(new Set(names).size, names.length, `seed ${seed}: none twice`);
     const due = runsOf(view).map(({ record }) => Number(record.owner?.scheduledFor?.seconds ?? 0n) * 1000);
     assert.ok(
-      due.every((ms) => ms % (5 * minuteMs) === 0 && ms > startMs - 5 * minuteMs),
+      due.every((ms) => ms % (5 * MINUTE_MS) === 0 && ms > startMs - 5 * MINUTE_MS),
       `seed ${seed}`,
     );
     assert.equal(new Set(due).size, due.length, `seed ${seed}`);
@@ -49,7 +49,7 @@ test("each time that is due is started once, whatever interrupts the coordinator
 
 test(
   "runs are jobs with the cron job's labels and content, which tell what time they stand for",
-  limit,
+  LIMIT,
   async (t) => {
     const { view } = await start(
       t,
@@ -57,7 +57,7 @@ test(
       { app: "shop" },
     );
     await until("it waits", () => view.clock.pending === 1);
-    for (let minutes = 0; minutes < 60; minutes++) view.clock.advance(minuteMs);
+    for (let minutes = 0; minutes < 60; minutes++) view.clock.advance(MINUTE_MS);
     await until("it is started", () => runsOf(view).length === 1);
     const [run] = runsOf(view);
     assert.deepEqual(run?.record.labels, { app: "shop" });
@@ -70,12 +70,12 @@ test(
   },
 );
 
-test("of runs that have ended the newest are kept", limit, async (t) => {
+test("of runs that have ended the newest are kept", LIMIT, async (t) => {
   const { view } = await start(t, { schedule: "* * * * *", successfulJobsHistoryLimit: 2 });
   await until("it waits", () => view.clock.pending === 1);
   for (let count = 1; count <= 4; count++) {
-    view.clock.advance(minuteMs);
-    await until("it is started", () => lastMs(view) > view.clock.nowMs() - minuteMs);
+    view.clock.advance(MINUTE_MS);
+    await until("it is started", () => lastMs(view) > view.clock.nowMs() - MINUTE_MS);
     await complete(view);
   }
   await until("two are left", () => runsOf(view).filter(({ record }) => !record.deleting).length === 2);
@@ -92,7 +92,7 @@ function lastMs({ state }: View): number {
   return status?.$case === "cronJob" ? Number(status.value.lastScheduledAt?.seconds ?? 0n) * 1000 : 0;
 }
 
-/** All that have not ended. */
+/** Completes all pods that have not ended. */
 async function complete(view: View): Promise<void> {
   for (const { record } of runsOf(view)) {
     const key = workloadStatusKey("shop", "job", record.name);

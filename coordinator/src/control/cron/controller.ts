@@ -30,7 +30,7 @@ export interface CronControllerOptions {
   readonly log: Logger;
   /** Receives every step before it is carried out. */
   readonly steps: StepSink;
-  /** Nothing is reconciled before it resolves. Default: at once. */
+  /** Nothing is reconciled before it resolves. Default: resolved. */
   readonly started?: Promise<void> | undefined;
   readonly events: EventRecorder;
   /** False: no run is started, however long it is due, as in a plan. Default: true. */
@@ -40,9 +40,9 @@ export interface CronControllerOptions {
 }
 
 /** Plans that one look carries out; what is left comes with the next look. */
-const maxRounds = 20;
+const MAX_ROUNDS = 20;
 /** A clock that was set is noticed so soon. */
-const maxWaitMs = 30_000;
+const MAX_WAIT_MS = 30_000;
 
 /** Starts runs of cron jobs when they are due, and removes those that aren't to be kept. */
 export class CronController {
@@ -86,12 +86,12 @@ export class CronController {
 
   async #reconcile(key: string): Promise<number | undefined> {
     const { clock, startRuns = true } = this.#options;
-    for (let round = 0; round < maxRounds; round++) {
+    for (let round = 0; round < MAX_ROUNDS; round++) {
       const input = this.#input(key);
       const steps = planCron(input).filter((step) => startRuns || !isRun(step));
       if (steps.length === 0) {
         const nextMs = startRuns ? nextCronEvaluationMs(input) : undefined;
-        return nextMs === undefined ? undefined : Math.min(maxWaitMs, Math.max(1, nextMs - clock.nowMs()));
+        return nextMs === undefined ? undefined : Math.min(MAX_WAIT_MS, Math.max(1, nextMs - clock.nowMs()));
       }
       for (const step of steps) {
         this.#options.steps.take({ workload: key, ...describeCronStep(step) });

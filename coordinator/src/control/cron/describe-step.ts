@@ -1,7 +1,7 @@
 import type { StepDescription } from "../step-sink.ts";
 import type { CronStep } from "./plan.ts";
 
-/** For logs: fields, not sentences. */
+/** Describes a step as fields for logs. */
 export function describeCronStep(step: CronStep): StepDescription {
   switch (step.type) {
     case "start-run":

@@ -10,14 +10,14 @@ import { scheduleOf } from "./schedule.ts";
 
 /** A Sunday. */
 const noon = Date.parse("2026-02-01T12:00:00Z");
-const hour = 3_600_000;
+const HOUR = 3_600_000;
 const noonName = `nightly-${noon / 60_000}`;
 
 test("a new schedule begins when it was applied: nothing is due from before", () => {
   assert.deepEqual(stepsOf({ status: undefined }), ["write-status a new schedule"]);
   assert.deepEqual(stepsOf({ status: { schedule: "another" } }), ["write-status a new schedule"]);
   const [step] = planCron(inputOf({ status: undefined }));
-  assert.deepEqual(step?.type === "write-status" && step.status.decidedUntil, toTimestamp(noon - hour));
+  assert.deepEqual(step?.type === "write-status" && step.status.decidedUntil, toTimestamp(noon - HOUR));
 });
 
 for (const [what, given, expected] of [
@@ -30,7 +30,7 @@ for (const [what, given, expected] of [
   ["once", { decidedMs: noon }, []],
   [
     "after a downtime one late run, and the others are told of",
-    { nowMs: noon + 30_000, decidedMs: noon - 5 * hour },
+    { nowMs: noon + 30_000, decidedMs: noon - 5 * HOUR },
     [`start-run ${noonName} it was due at 2026-02-01T12:00:00.000Z; 4 before it were missed`],
   ],
   [
@@ -106,10 +106,10 @@ for (const [what, given, expected] of [
   ["what was due meanwhile is not caught up", { suspended: true }, ["write-status resumed"]],
   [
     "a clock that was wrong by hours",
-    { decidedMs: noon + 2 * hour },
+    { decidedMs: noon + 2 * HOUR },
     ["write-status the clock was set back"],
   ],
-  ["a clock that was corrected by minutes", { decidedMs: noon + hour / 2 }, []],
+  ["a clock that was corrected by minutes", { decidedMs: noon + HOUR / 2 }, []],
   [
     "three good runs and a failed one are kept, the newest",
     {
@@ -139,7 +139,7 @@ for (const [what, given, expected] of [
 }
 
 test("it looks again when the next time comes, and not while it is suspended", () => {
-  assert.equal(nextCronEvaluationMs(inputOf({ nowMs: noon + 1, decidedMs: noon })), noon + hour);
+  assert.equal(nextCronEvaluationMs(inputOf({ nowMs: noon + 1, decidedMs: noon })), noon + HOUR);
   assert.equal(nextCronEvaluationMs(inputOf({ spec: { suspend: true }, suspended: true })), undefined);
 });
 
@@ -157,9 +157,9 @@ interface Given {
 }
 
 function inputOf(given: Given): CronInput {
-  const { spec = {}, nowMs = noon, decidedMs = noon - hour, runs = [], taken = "", deleting = false } = given;
+  const { spec = {}, nowMs = noon, decidedMs = noon - HOUR, runs = [], taken = "", deleting = false } = given;
   const made = aCronJobEntry({ name: "nightly", spec: { schedule: "0 * * * *", ...spec }, deleting });
-  const resource = { ...made, record: { ...made.record, updatedAt: toTimestamp(noon - hour) } };
+  const resource = { ...made, record: { ...made.record, updatedAt: toTimestamp(noon - HOUR) } };
   const cron = cronJobOf(resource.record);
   assert.ok(cron);
   const status = {

@@ -10,7 +10,7 @@ export interface CronRun {
   readonly entry: ResourceEntry;
   /** The status of its present run. Undefined before it begins. */
   readonly status: JobStatus | undefined;
-  /** Some of its pods are stopping on reachable nodes. */
+  /** Whether some of its pods are stopping on reachable nodes. */
   readonly stopping: boolean;
 }
 
@@ -42,7 +42,7 @@ export type CronStep =
       readonly type: "skip-run";
       readonly status: CronJobStatus;
       readonly why: string;
-      /** By the namespace's policy. */
+      /** Whether the namespace's policy refuses the job. */
       readonly refused?: boolean;
     }
   | { readonly type: "miss-runs"; readonly status: CronJobStatus; readonly why: string }
@@ -52,11 +52,14 @@ export type CronStep =
   | { readonly type: "forget-resource" };
 
 /** A clock that goes back this far was wrong before: what was decided by it doesn't hold up what is due now. */
-const clockJumpMs = 3_600_000;
-/** Each is a job with its pods: a schedule whose runs take longer than their interval must not fill the store. */
+const CLOCK_JUMP_MS = 3_600_000;
+/**
+ * The limit of active runs. Each is a job with its pods: a schedule whose runs take longer than their interval must not fill
+ * the store.
+ */
 const MAX_ACTIVE_RUNS = 100;
 /** Times that were missed are counted no further. */
-const maxCounted = 100;
+const MAX_COUNTED = 100;
 
 /** Starts the newest run that is due, at most one, and removes what isn't to be kept. Pure. */
 export function planCron(input: CronInput): CronStep[] {
@@ -107,7 +110,7 @@ function statusOf(
     return { now: { ...base, suspended, decidedUntil: toTimestamp(nowMs) }, why: "resumed" };
   if (!base.suspended && suspended)
     return { now: { ...base, suspended, replacingFor: undefined }, why: "suspended" };
-  if ((toEpochMs(base.decidedUntil) ?? 0) > nowMs + clockJumpMs)
+  if ((toEpochMs(base.decidedUntil) ?? 0) > nowMs + CLOCK_JUMP_MS)
     return { now: { ...base, decidedUntil: toTimestamp(nowMs) }, why: "the clock was set back" };
   const doneMs = Math.max(
     ...runs.map((run) =>
@@ -188,7 +191,7 @@ function replace(dueMs: number, active: readonly CronRun[], status: CronJobStatu
 /** Times that were due before this one and not decided about, as far as they are counted. */
 function missedBefore(dueMs: number, { decidedUntil }: CronJobStatus, schedule: Schedule): number {
   let count = 0;
-  for (let ms = toEpochMs(decidedUntil) ?? dueMs; count < maxCounted; count++) {
+  for (let ms = toEpochMs(decidedUntil) ?? dueMs; count < MAX_COUNTED; count++) {
     const next = schedule.next(ms);
     if (next === undefined || next >= dueMs) break;
     ms = next;
@@ -197,7 +200,7 @@ function missedBefore(dueMs: number, { decidedUntil }: CronJobStatus, schedule: 
 }
 
 function atLeast(count: number): string {
-  return count >= maxCounted ? `${count} or more` : `${count}`;
+  return count >= MAX_COUNTED ? `${count} or more` : `${count}`;
 }
 
 /** Runs that have ended and are more than are kept, the oldest first. */

@@ -5,7 +5,7 @@ import { hashLabels, hashMessage } from "../../model/hash.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
 
 /** Kubernetes' name of the annotation that holds a run's scheduled time. */
-const scheduledKey = "batch.kubernetes.io/cronjob-scheduled-timestamp";
+const SCHEDULED_KEY = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 
 /** The same time gives the same name, so that no time is run twice. */
 export function runName(cron: Pick<CronJob, "name">, scheduledMs: number): string {
@@ -23,7 +23,7 @@ export function runResource(
   const { podConfig } = cron.job;
   const annotations = {
     ...podConfig?.annotations,
-    ...(scheduledMs !== undefined && { [scheduledKey]: new Date(scheduledMs).toISOString() }),
+    ...(scheduledMs !== undefined && { [SCHEDULED_KEY]: new Date(scheduledMs).toISOString() }),
   };
   const spec = { ...cron.job, podConfig: { ...(podConfig ?? PodConfig.fromPartial({})), annotations } };
   const resource: ForageResource = { name, spec: { $case: "job", value: spec } };

@@ -120,32 +120,30 @@ function nextOf(schedule: string, timezone: string, from: string, count: number)
   return times;
 }
 
-const limits = [
+const LIMITS = [
   [0, 59],
   [0, 23],
   [1, 31],
   [1, 12],
   [0, 7],
 ] as const;
-const words = [[], [], [], ["jan", "MAY", "Dec"], ["sun", "WED", "Sat"]] as const;
+const WORDS = [[], [], [], ["jan", "MAY", "Dec"], ["sun", "WED", "Sat"]] as const;
 
 function randomSchedule(random: Random): string {
-  return limits
-    .map(([min, max], index) => {
-      const value = (): string => {
-        const named = words[index] ?? [];
-        if (named.length > 0 && random.chance(0.3)) return random.pick(named);
-        return String(min + random.below(max - min + 1));
-      };
-      const part = (): string => {
-        const base = random.pick(["*", "?", value(), `${value()}-${value()}`]);
-        return random.chance(0.3) ? `${base}/${1 + random.below(99)}` : base;
-      };
-      // Mostly any, so that it is due now and then.
-      if (random.chance(0.5)) return "*";
-      return Array.from({ length: 1 + random.below(3) }, part).join(",");
-    })
-    .join(" ");
+  return LIMITS.map(([min, max], index) => {
+    const value = (): string => {
+      const named = WORDS[index] ?? [];
+      if (named.length > 0 && random.chance(0.3)) return random.pick(named);
+      return String(min + random.below(max - min + 1));
+    };
+    const part = (): string => {
+      const base = random.pick(["*", "?", value(), `${value()}-${value()}`]);
+      return random.chance(0.3) ? `${base}/${1 + random.below(99)}` : base;
+    };
+    // Mostly any, so that it is due now and then.
+    if (random.chance(0.5)) return "*";
+    return Array.from({ length: 1 + random.below(3) }, part).join(",");
+  }).join(" ");
 }
 
 /** An independent statement of the rules: reports whether the schedule is due in the minute. */
@@ -167,7 +165,7 @@ function fieldsOf(text: string): (ms: number) => boolean {
 }
 
 function matcherOf(field: string, index: number): { readonly any: boolean; has(value: number): boolean } {
-  const [min = 0, max = 0] = limits[index] ?? [];
+  const [min = 0, max = 0] = LIMITS[index] ?? [];
   const names = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
   const days = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
   const list = index === 3 ? names : index === 4 ? days : [];

@@ -8,7 +8,7 @@ export interface Schedule {
   last(untilMs: number): number | undefined;
 }
 
-const nicknames: Readonly<Record<string, string>> = {
+const NICKNAMES: Readonly<Record<string, string>> = {
   "@yearly": "0 0 1 1 *",
   "@annually": "0 0 1 1 *",
   "@monthly": "0 0 1 * *",
@@ -24,20 +24,20 @@ interface FieldRange {
   readonly names?: readonly string[];
 }
 
-const months = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
-const weekdays = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
+const MONTHS = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
+const WEEKDAYS = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 /** Minute, hour, day of month, month, day of week. */
-const ranges: readonly FieldRange[] = [
+const RANGES: readonly FieldRange[] = [
   { min: 0, max: 59 },
   { min: 0, max: 23 },
   { min: 1, max: 31 },
-  { min: 1, max: 12, names: months },
-  { min: 0, max: 6, names: weekdays },
+  { min: 1, max: 12, names: MONTHS },
+  { min: 0, max: 6, names: WEEKDAYS },
 ];
 
 /**
- * By the clock on the wall of the time zone. Times of day that a change of clocks skips are due right after it, and those that it
- * repeats are due once; what is due every so often ("*", "*" with a step) goes on as time does.
+ * Parses a schedule in the local time of the time zone. Times of day that a clock change skips are due right after it;
+ * repeated ones are due once. Intervals ("*", "*" with a step) follow elapsed time.
  */
 export function scheduleOf(schedule: string, timezone: string): Schedule {
   const cron = new Cron(plain(schedule), {
@@ -53,10 +53,13 @@ export function scheduleOf(schedule: string, timezone: string): Schedule {
   };
 }
 
-/** In words that croner takes as Kubernetes does: lists of numbers, "*", and for times of day also "*" with a step. */
+/**
+ * Rewrites a schedule into the subset that croner and Kubernetes read alike: lists of numbers, "*", and for times of day also
+ * "*" with a step.
+ */
 function plain(schedule: string): string {
-  const fields = (nicknames[schedule] ?? schedule).trim().replaceAll("?", "*").split(/\s+/);
-  return ranges.map((range, index) => plainField(fields[index] ?? "*", range, index < 2)).join(" ");
+  const fields = (NICKNAMES[schedule] ?? schedule).trim().replaceAll("?", "*").split(/\s+/);
+  return RANGES.map((range, index) => plainField(fields[index] ?? "*", range, index < 2)).join(" ");
 }
 
 function plainField(field: string, range: FieldRange, isTimeOfDay: boolean): string {

@@ -7,12 +7,12 @@ import type { ClusterView } from "../../state/cluster-view.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
 import { jobStatusOf } from "../job/job-input.ts";
 
-/** Something that isn't there yet. */
+/** A dependency that is not met yet. */
 export interface Waiting {
   /** `job/migrate`. */
   readonly name: string;
   readonly why: string;
-  /** It has come to an end that isn't what is waited for. */
+  /** Whether the dependency has ended in a way that can never meet the condition. */
   readonly failed: boolean;
 }
 

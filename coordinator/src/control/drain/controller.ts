@@ -1,5 +1,6 @@
 import type { DrainRecord, NodeRecord } from "@forage/proto/forage/store/v1/store";
 import type { Logger } from "pino";
+import { ActingTime, type Moment } from "../../acting-time/acting-time.ts";
 import { ObjectFaults, podSubject } from "../../faults/object-faults.ts";
 import type { StoreWrite } from "../../model/batches.ts";
 import type { EventRecorder } from "../../model/event.ts";
@@ -20,15 +21,17 @@ export interface DrainControllerOptions {
   readonly store: Store;
   readonly state: ClusterView;
   readonly clock: Clock;
+  /** Default: all time counts. */
+  readonly time?: ActingTime | undefined;
   readonly log: Logger;
   readonly events: EventRecorder;
   readonly unschedulable: Pick<UnschedulablePods, "get">;
 }
 
 /** A pod that waits longer blocks its node's drain, which is reported once. */
-const blockedMs = 60_000;
+const BLOCKED_MS = 60_000;
 /** Timers take at most 24 days. */
-const longestWaitMs = 86_400_000;
+const LONGEST_WAIT_MS = 86_400_000;
 
 /**
  * Drains nodes. It marks the pods that have to leave, and their workloads' plans replace and stop them. The request is on the
@@ -36,20 +39,23 @@ const longestWaitMs = 86_400_000;
  */
 export class DrainController {
   readonly #options: DrainControllerOptions;
+  readonly #time: ActingTime;
   readonly #faults: ObjectFaults;
   readonly #loop: Loop;
-  /** By name: nodes whose drain is under way. */
+  /** The names of nodes whose drain is in progress. */
   readonly #draining = new Set<string>();
   /** The uids of pods that were reported as blocking a drain. */
   readonly #told = new Set<string>();
 
   constructor(options: DrainControllerOptions) {
     this.#options = options;
+    this.#time = options.time ?? new ActingTime({ clock: options.clock });
     this.#faults = new ObjectFaults({ loop: "drain", log: options.log, events: options.events });
     this.#loop = new Loop({
       name: "drain",
       reconcile: (node) => this.#reconcile(node),
       clock: options.clock,
+      leastDelayMs: this.#time.leastDelayMs,
       log: options.log,
       state: options.state,
       wakeFor: (changes) => this.#wakeFor(changes),
@@ -84,7 +90,7 @@ export class DrainController {
   }
 
   async #reconcile(name: string): Promise<number | undefined> {
-    const { state, clock } = this.#options;
+    const { state } = this.#options;
     const node = state.node(name);
     const drain = node?.record.drain;
     this.#draining.delete(name);
@@ -94,8 +100,9 @@ export class DrainController {
     this.#draining.add(name);
     const plan = drainStatus(node, drain, this.#options);
     for (const { pod, error } of plan.failed) this.#faults.report(podSubject(pod), error);
-    const nowMs = clock.nowMs();
-    const deadlineMs = toEpochMs(drain.deadline) ?? Number.POSITIVE_INFINITY;
+    const moment = this.#time.now();
+    const { nowMs } = moment;
+    const deadlineMs = deadlineOf(drain, moment);
     if (plan.waiting.length === 0) return this.#finish(node, drain, plan);
     if (deadlineMs <= nowMs) return this.#giveUp(node, drain, plan);
     await this.#write([
@@ -104,10 +111,10 @@ export class DrainController {
     ]);
     const blockedInMs = this.#reportBlocked(name, plan.waiting, nowMs);
     const nextMs = Math.min(deadlineMs - nowMs, blockedInMs);
-    return nextMs === Number.POSITIVE_INFINITY ? undefined : Math.min(longestWaitMs, nextMs);
+    return nextMs === Number.POSITIVE_INFINITY ? undefined : Math.min(LONGEST_WAIT_MS, nextMs);
   }
 
-  /** No drain is under way: pods that were to leave for one stay. */
+  /** Ends the drain's effect: pods that were marked to leave stay. */
   #release(name: string): Promise<undefined> {
     const pods = this.#options.state
       .podsOnNode(name)
@@ -144,13 +151,13 @@ export class DrainController {
     for (const { pod, why } of waiting) {
       const { uid, name, drainingSince } = pod.record;
       if (drainingSince === undefined || this.#told.has(uid)) continue;
-      const inMs = (toEpochMs(drainingSince) ?? nowMs) + blockedMs - nowMs;
+      const inMs = (toEpochMs(drainingSince) ?? nowMs) + BLOCKED_MS - nowMs;
       nextMs = Math.min(nextMs, Math.max(1, inMs));
       if (inMs > 0) continue;
       this.#told.add(uid);
       this.#tell(node, "Warning", "DrainBlocked", `pod ${name} has yet to leave: ${why}`);
     }
-    if (waiting.length === 0 || this.#told.size > maxTold) this.#told.clear();
+    if (waiting.length === 0 || this.#told.size > MAX_TOLD) this.#told.clear();
     return nextMs;
   }
 
@@ -168,13 +175,21 @@ export class DrainController {
   }
 }
 
-/** More pods than block drains at one time. Beyond that some are reported twice. */
-const maxTold = 10_000;
+/** The limit of reported pods that block drains. Beyond it some are reported twice. */
+const MAX_TOLD = 10_000;
 
 function hasReturned({ health, report }: NodeEntry, { uncordonOnReturn, bootId }: DrainRecord): boolean {
   return (
     uncordonOnReturn && health.ready && bootId !== "" && report !== undefined && report.bootId !== bootId
   );
+}
+
+/** Time in which the coordinator could not act does not count. */
+function deadlineOf({ startedAt, deadline }: DrainRecord, { since, upSinceMs }: Moment): number {
+  const endsMs = toEpochMs(deadline);
+  if (endsMs === undefined) return Number.POSITIVE_INFINITY;
+  const startedMs = toEpochMs(startedAt) ?? endsMs;
+  return Math.max(upSinceMs, since(startedMs)) + endsMs - startedMs;
 }
 
 function mark(pod: PodEntry, nowMs: number): StoreWrite {

@@ -10,11 +10,11 @@ import { isDraining } from "../workload/retire.ts";
 export interface DrainInput {
   readonly drain: DrainRecord;
   readonly nodeReady: boolean;
-  /** All that are on the node. */
+  /** All pods on the node. */
   readonly pods: readonly PodEntry[];
   /** Undefined: it is none whose pods are replaced elsewhere, as a job, or it is gone. */
   readonly workload: (pod: PodEntry) => Workload | undefined;
-  /** Pods of a workload that are leaving nodes and have not been stopped yet. */
+  /** Returns the number of a workload's pods that are leaving nodes and have not been stopped yet. */
   readonly moving: (workloadKey: string) => number;
   /** Returns the reason why a pod that may leave has not been stopped. */
   readonly waitsFor: (pod: PodEntry, workload: Workload) => string;
@@ -27,17 +27,20 @@ export interface Left {
 }
 
 export interface DrainPlan {
-  /** To be replaced elsewhere, and stopped once that is done. */
+  /** Pods to mark: they are replaced on other nodes and then stopped. */
   readonly mark: readonly PodEntry[];
   readonly stop: readonly Left[];
   readonly waiting: readonly Left[];
-  /** They can run nowhere else, and so don't hold up the drain. */
+  /** Pods that can run nowhere else. They don't hold up the drain. */
   readonly staying: readonly Left[];
   /** Pods whose evaluation threw an error. They are also among `waiting`: the drain is not finished without them. */
   readonly failed: readonly { readonly pod: PodEntry; readonly error: unknown }[];
 }
 
-type RolloutUpdate = { readonly to: "mark" | "stop" | "wait" | "stay"; readonly why: string };
+interface RolloutUpdate {
+  readonly to: "mark" | "stop" | "wait" | "stay";
+  readonly why: string;
+}
 
 /** Plans the stops of the pods of a drained node, and explains which pods stay. Pure. */
 export function planDrain(input: DrainInput): DrainPlan {

@@ -40,13 +40,13 @@ function whyWaiting(pod: PodEntry, workload: Workload, { state, unschedulable }:
   const ready = others.filter((it) => isReady(it, nodeReady)).length;
   const { needed } = budgetOf(workload);
   const replacements = others.filter((it) => !isDraining(it) && !isReady(it, nodeReady));
-  const troubles = replacements.slice(0, maxTroubles).map((it) => troubleOf(it, unschedulable));
+  const troubles = replacements.slice(0, MAX_TROUBLES).map((it) => troubleOf(it, unschedulable));
   const words = `${ready} of ${needed} replicas that ${workload.name} can't spare are ready beside it`;
   return [words, ...troubles].join("; ");
 }
 
 /** The largest number of failures of replacements in one line. */
-const maxTroubles = 2;
+const MAX_TROUBLES = 2;
 
 function troubleOf({ record, status }: PodEntry, unschedulable: Pick<UnschedulablePods, "get">): string {
   const waiting = unschedulable.get(record.uid)?.summary;

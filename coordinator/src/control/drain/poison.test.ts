@@ -8,13 +8,13 @@ import { until } from "../../../test/support/until.ts";
 import { aView } from "../../../test/support/view.ts";
 import { DrainController } from "./controller.ts";
 
-const limit = { timeout: 20_000 };
+const LIMIT = { timeout: 20_000 };
 
 for (const [what, where] of [
   ["evaluated", "refs"],
   ["changed", "record"],
 ] as const) {
-  test(`a pod that can't be ${what} is reported, and the node's other pods are marked`, limit, async (t) => {
+  test(`a pod that can't be ${what} is reported, and the node's other pods are marked`, LIMIT, async (t) => {
     const node = aNode({ name: "n1" });
     node.record.drain = DrainRecord.fromPartial({});
     const names = ["a", "poison", "z"];

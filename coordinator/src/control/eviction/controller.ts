@@ -1,11 +1,12 @@
 import type { NodeTaint } from "@forage/proto/forage/store/v1/store";
 import type { Logger } from "pino";
+import { ActingTime } from "../../acting-time/acting-time.ts";
 import { ObjectFaults, podSubject } from "../../faults/object-faults.ts";
 import type { StoreWrite } from "../../model/batches.ts";
 import type { EventRecorder } from "../../model/event.ts";
 import type { ClusterView } from "../../state/cluster-view.ts";
 import type { Change, NodeEntry, PodEntry } from "../../state/entries.ts";
-import { unreachableTaint } from "../../state/node-taints.ts";
+import { UNREACHABLE_TAINT } from "../../state/node-taints.ts";
 import type { Store } from "../../store/index.ts";
 import type { Clock } from "../../time/clock.ts";
 import { Loop } from "../loop.ts";
@@ -22,6 +23,8 @@ export interface EvictionControllerOptions {
   readonly store: Store;
   readonly state: ClusterView;
   readonly clock: Clock;
+  /** Default: all time counts. */
+  readonly time?: ActingTime | undefined;
   readonly log: Logger;
   readonly events: EventRecorder;
   /** Default: as without a setting. */
@@ -39,7 +42,7 @@ interface Due {
 }
 
 /** Evaluates again once a day at least, however far away the next eviction is. */
-const longestWaitMs = 86_400_000;
+const LONGEST_WAIT_MS = 86_400_000;
 
 /**
  * Keeps on record which nodes are lost or broken, and stops pods that don't tolerate a NoExecute taint of their node, or not for
@@ -62,11 +65,13 @@ export class EvictionController {
     this.#options = options;
     this.#faults = new ObjectFaults({ loop: "eviction", log: options.log, events: options.events });
     this.#massLoss = options.massLoss ?? new MassLoss({ recoveryMs: 0 });
-    this.#ages = new TaintAges(options.clock);
+    const time = options.time ?? new ActingTime({ clock: options.clock });
+    this.#ages = new TaintAges({ nowMs: options.clock.nowMs, monotonicMs: time.monotonicMs });
     this.#loop = new Loop({
       name: "eviction",
       reconcile: (node) => this.#reconcile(node),
       clock: options.clock,
+      leastDelayMs: time.leastDelayMs,
       log: options.log,
       state: options.state,
       wakeFor: (changes) => this.#wakeFor(changes),
@@ -116,13 +121,13 @@ export class EvictionController {
     if (note !== undefined) return this.#write([note]);
     const nowMs = clock.nowMs();
     const taints = this.#ages.aged(name, noExecuteTaints(node), {
-      key: unreachableTaint,
+      key: UNREACHABLE_TAINT,
       atMostMs: clock.monotonicMs() - (this.#massLoss.overMs ?? Number.NEGATIVE_INFINITY),
     });
     const { due, nextMs } = this.#look(node, taints, nowMs);
-    const lost = due.some(({ eviction }) => eviction.taint.key === unreachableTaint);
+    const lost = due.some(({ eviction }) => eviction.taint.key === UNREACHABLE_TAINT);
     const waitMs = lost ? this.#admit(name) : 0;
-    const now = due.filter(({ eviction }) => waitMs === 0 || eviction.taint.key !== unreachableTaint);
+    const now = due.filter(({ eviction }) => waitMs === 0 || eviction.taint.key !== UNREACHABLE_TAINT);
     for (const { pod, eviction } of now)
       log.info(
         { event: "pod-evicted", pod: pod.record.name, node: name, taint: eviction.taint.key },
@@ -130,7 +135,7 @@ export class EvictionController {
       );
     await this.#write(now.map(({ stop }) => stop));
     const againMs = Math.min(nextMs - nowMs, waitMs === 0 ? Number.POSITIVE_INFINITY : waitMs);
-    return againMs === Number.POSITIVE_INFINITY ? undefined : Math.min(longestWaitMs, Math.max(0, againMs));
+    return againMs === Number.POSITIVE_INFINITY ? undefined : Math.min(LONGEST_WAIT_MS, Math.max(0, againMs));
   }
 
   /** The pods that have to leave now, and when the next one has to. A pod that can't be handled is left out and reported. */

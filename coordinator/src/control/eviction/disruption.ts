@@ -7,22 +7,22 @@ export interface FleetHealth {
 /** "full": not one node is left. "partial": so many are lost at once that it is rather the coordinator that was cut off. */
 export type Disruption = "none" | "partial" | "full";
 
-/** As Kubernetes has it for a zone. */
-const partialShare = 0.55;
+/** The share of lost nodes that Kubernetes uses for a zone. */
+const PARTIAL_SHARE = 0.55;
 
 export function disruptionOf({ nodes, lost }: FleetHealth): Disruption {
   if (nodes > 0 && lost >= nodes) return "full";
-  return lost >= 2 && lost > nodes * partialShare ? "partial" : "none";
+  return lost >= 2 && lost > nodes * PARTIAL_SHARE ? "partial" : "none";
 }
 
-/** Nodes a second whose pods may be replaced, and how many at once. */
+/** Limits how many nodes a second may have their pods replaced, and how many at once. */
 export interface Pace {
   readonly perSecond: number;
   readonly burst: number;
 }
 
 /** Above so many nodes the pods of a few are still replaced in a partial disruption, as in Kubernetes. */
-const largeFleet = 50;
+const LARGE_FLEET = 50;
 
 /** Pure. A rack of a large fleet at once; the rest one after another, so that the nodes that are left can keep up. */
 export function paceOf(fleet: FleetHealth): Pace {
@@ -33,7 +33,7 @@ export function paceOf(fleet: FleetHealth): Pace {
         burst: Math.max(2, Math.ceil(fleet.nodes * 0.2)),
       };
     case "partial":
-      return fleet.nodes > largeFleet ? { perSecond: 0.01, burst: 1 } : { perSecond: 0, burst: 0 };
+      return fleet.nodes > LARGE_FLEET ? { perSecond: 0.01, burst: 1 } : { perSecond: 0, burst: 0 };
     case "full":
       return { perSecond: 0, burst: 0 };
   }

@@ -2,11 +2,11 @@ import type { NodeTaint, PodRecord } from "@forage/proto/forage/store/v1/store";
 import { tolerates } from "@forage/scheduler";
 import { taintsFrom, tolerationsOf } from "../../model/pod-rules.ts";
 import { toEpochMs } from "../../model/timestamp.ts";
-import { notReadyTaint, unreachableTaint } from "../../state/node-taints.ts";
+import { NOT_READY_TAINT, UNREACHABLE_TAINT } from "../../state/node-taints.ts";
 
 /** The time at which a pod has to leave its node, and the taint that evicts it. */
 export interface Eviction {
-  /** Since the epoch. */
+  /** The time since the epoch. */
   readonly atMs: number;
   readonly taint: NodeTaint;
 }
@@ -21,7 +21,7 @@ export interface DefaultTolerations {
  * A node stops serving as soon as it is unreachable; its containers may still run. 30 s is enough for an agent to be restarted or
  * upgraded and to reconnect, so that neither costs the node its pods.
  */
-export const defaultTolerations: DefaultTolerations = { unreachableMs: 30_000, notReadyMs: 300_000 };
+export const DEFAULT_TOLERATIONS: DefaultTolerations = { unreachableMs: 30_000, notReadyMs: 300_000 };
 
 /**
  * Kubernetes' rule: at once where a NoExecute taint isn't tolerated, else when the shortest toleration_seconds of those that
@@ -30,7 +30,7 @@ export const defaultTolerations: DefaultTolerations = { unreachableMs: 30_000, n
 export function evictionOf(
   pod: PodRecord,
   taints: readonly NodeTaint[],
-  defaults: DefaultTolerations = defaultTolerations,
+  defaults: DefaultTolerations = DEFAULT_TOLERATIONS,
 ): Eviction | undefined {
   const evictions = taints.flatMap((taint) => {
     const waitMs =
@@ -51,8 +51,8 @@ function toleratedMs(pod: PodRecord, taint: NodeTaint, defaults: DefaultTolerati
     taintsFrom([taint]).some((it) => tolerates(tolerationsOf([toleration]), it)),
   );
   if (matching === undefined) {
-    if (taint.key === unreachableTaint) return defaults.unreachableMs;
-    return taint.key === notReadyTaint ? defaults.notReadyMs : 0;
+    if (taint.key === UNREACHABLE_TAINT) return defaults.unreachableMs;
+    return taint.key === NOT_READY_TAINT ? defaults.notReadyMs : 0;
   }
   const { tolerationSeconds } = matching;
   return tolerationSeconds === 0n ? Number.POSITIVE_INFINITY : Math.max(0, Number(tolerationSeconds) * 1000);

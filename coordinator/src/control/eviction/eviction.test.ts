@@ -10,13 +10,13 @@ import { toTimestamp } from "../../model/timestamp.ts";
 import { EvictionController } from "./controller.ts";
 import { evictionOf } from "./eviction-of.ts";
 
-const addedMs = 1_000_000;
+const ADDED_MS = 1_000_000;
 const noExecute = taint("gpu", "NoExecute");
 
 test("a NoExecute taint evicts pods without a toleration at once, and other effects evict none", () => {
-  assert.equal(at([]), addedMs);
-  assert.equal(at([{ key: "gpu", operator: "Exists", effect: "NoSchedule" }]), addedMs);
-  assert.equal(at([{ key: "gpu", value: "other" }]), addedMs);
+  assert.equal(at([]), ADDED_MS);
+  assert.equal(at([{ key: "gpu", operator: "Exists", effect: "NoSchedule" }]), ADDED_MS);
+  assert.equal(at([{ key: "gpu", value: "other" }]), ADDED_MS);
   assert.equal(at([], [taint("gpu", "NoSchedule"), taint("x", "PreferNoSchedule")]), undefined);
   assert.equal(at([], []), undefined);
 });
@@ -25,9 +25,9 @@ test("who tolerates it stays: for good, or for toleration_seconds", () => {
   assert.equal(at([{ key: "gpu", operator: "Exists" }]), undefined);
   assert.equal(at([{ key: "gpu", value: "yes", effect: "NoExecute" }]), undefined);
   const for30s = { key: "gpu", operator: "Exists", effect: "NoExecute", tolerationSeconds: 30n };
-  assert.equal(at([for30s]), addedMs + 30_000);
-  assert.equal(at([{ ...for30s, tolerationSeconds: -1n }]), addedMs);
-  assert.equal(at([for30s, { operator: "Exists" }]), addedMs + 30_000, "the first that matches counts");
+  assert.equal(at([for30s]), ADDED_MS + 30_000);
+  assert.equal(at([{ ...for30s, tolerationSeconds: -1n }]), ADDED_MS);
+  assert.equal(at([for30s, { operator: "Exists" }]), ADDED_MS + 30_000, "the first that matches counts");
 });
 
 test("of several taints the one that gives the least time counts, from when the pod came at the earliest", () => {
@@ -36,9 +36,9 @@ test("of several taints the one that gives the least time counts, from when the 
     { key: "b", operator: "Exists", effect: "NoExecute", tolerationSeconds: 5n },
   ];
   const taints = [taint("a", "NoExecute"), taint("b", "NoExecute")];
-  assert.equal(at(tolerations, taints), addedMs + 5000);
-  assert.equal(at(tolerations, taints, addedMs + 1000), addedMs + 6000);
-  assert.equal(at(tolerations.slice(0, 1), taints), addedMs);
+  assert.equal(at(tolerations, taints), ADDED_MS + 5000);
+  assert.equal(at(tolerations, taints, ADDED_MS + 1000), ADDED_MS + 6000);
+  assert.equal(at(tolerations.slice(0, 1), taints), ADDED_MS);
 });
 
 test("who says nothing of a node's loss stays for as long as is configured, and others as they say", () => {
@@ -47,17 +47,17 @@ test("who says nothing of a node's loss stays for as long as is configured, and 
   const defaults = { unreachableMs: 3_000, notReadyMs: 300_000 };
   const leaves = (tolerations: Tolerations, taints: NodeTaint[]): number | undefined =>
     evictionOf(pod("p", tolerations).record, taints, defaults)?.atMs;
-  assert.equal(leaves([], [unreachable]), addedMs + 3_000);
-  assert.equal(leaves([], [notReady]), addedMs + 300_000);
-  assert.equal(leaves([], [notReady, unreachable]), addedMs + 3_000);
+  assert.equal(leaves([], [unreachable]), ADDED_MS + 3_000);
+  assert.equal(leaves([], [notReady]), ADDED_MS + 300_000);
+  assert.equal(leaves([], [notReady, unreachable]), ADDED_MS + 3_000);
   const forAnHour = {
     key: unreachable.key,
     operator: "Exists",
     effect: "NoExecute",
     tolerationSeconds: 3_600n,
   };
-  assert.equal(leaves([forAnHour], [unreachable]), addedMs + 3_600_000);
-  assert.equal(leaves([forAnHour], [unreachable, notReady]), addedMs + 300_000);
+  assert.equal(leaves([forAnHour], [unreachable]), ADDED_MS + 3_600_000);
+  assert.equal(leaves([forAnHour], [unreachable, notReady]), ADDED_MS + 300_000);
   assert.equal(leaves([{ operator: "Exists" }], [unreachable, notReady]), undefined);
 });
 
@@ -113,5 +113,5 @@ function pod(name: string, tolerations: Tolerations) {
 }
 
 function taint(key: string, effect: string): NodeTaint {
-  return NodeTaint.fromPartial({ key, value: "yes", effect, addedAt: toTimestamp(addedMs) });
+  return NodeTaint.fromPartial({ key, value: "yes", effect, addedAt: toTimestamp(ADDED_MS) });
 }

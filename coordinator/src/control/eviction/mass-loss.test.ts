@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { MassLoss } from "./mass-loss.ts";
 
-const recoveryMs = 30_000;
+const RECOVERY_MS = 30_000;
 
 function start() {
   const changes: boolean[] = [];
-  const massLoss = new MassLoss({ recoveryMs, onChange: (active) => changes.push(active) });
+  const massLoss = new MassLoss({ recoveryMs: RECOVERY_MS, onChange: (active) => changes.push(active) });
   const lose = (lost: number, nowMs: number): void => massLoss.update({ nodes: 10, lost }, nowMs);
   return { massLoss, lose, changes };
 }
@@ -24,7 +24,7 @@ test("lasts until no further node has come back for the recovery grace", () => {
   const { massLoss, lose, changes } = start();
   lose(10, 0);
   lose(5, 1_000);
-  assert.equal(massLoss.recoveringMs(1_000), recoveryMs);
+  assert.equal(massLoss.recoveringMs(1_000), RECOVERY_MS);
   lose(3, 21_000);
   assert.equal(massLoss.recoveringMs(30_999), 20_001);
   assert.deepEqual([massLoss.isActive(50_999), massLoss.overMs], [true, undefined]);
@@ -35,8 +35,8 @@ test("a node that comes and goes does not prolong the recovery", () => {
   const { massLoss, lose } = start();
   lose(10, 0);
   for (let atMs = 0; atMs < 29_000; atMs += 1_000) lose(atMs % 2_000 === 0 ? 3 : 4, atMs);
-  assert.equal(massLoss.isActive(recoveryMs - 1), true);
-  assert.equal(massLoss.isActive(recoveryMs), false);
+  assert.equal(massLoss.isActive(RECOVERY_MS - 1), true);
+  assert.equal(massLoss.isActive(RECOVERY_MS), false);
 });
 
 test("is over at once when every node is back", () => {
@@ -59,8 +59,8 @@ test("most nodes lost again during the recovery are the same mass loss", () => {
 test("after an absence evictions wait, and endpoints are withdrawn as ever", () => {
   const { massLoss, changes } = start();
   massLoss.wasAbsent(0);
-  assert.deepEqual([massLoss.isActive(0), massLoss.recoveringMs(0)], [false, recoveryMs]);
-  assert.deepEqual([massLoss.recoveringMs(recoveryMs), massLoss.overMs, changes], [0, undefined, []]);
+  assert.deepEqual([massLoss.isActive(0), massLoss.recoveringMs(0)], [false, RECOVERY_MS]);
+  assert.deepEqual([massLoss.recoveringMs(RECOVERY_MS), massLoss.overMs, changes], [0, undefined, []]);
 });
 
 test("an absence during the recovery from a mass loss prolongs it", () => {

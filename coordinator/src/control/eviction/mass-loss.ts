@@ -4,7 +4,7 @@ export type MassLossPhase =
   | { readonly type: "none" }
   /** Most nodes are lost at this moment. */
   | { readonly type: "disrupted"; readonly disruption: Disruption }
-  /** Nodes are still coming back: after a mass loss, or because the coordinator has started or was held up. */
+  /** Nodes are still reconnecting: after a mass loss, or because the coordinator started or was held up. */
   | { readonly type: "recovering"; readonly untilMs: number; readonly after: "mass-loss" | "absence" };
 
 export interface MassLossOptions {

@@ -4,7 +4,7 @@ import type { ClusterView } from "../../state/cluster-view.ts";
 import type { NodeEntry, PodEntry } from "../../state/entries.ts";
 import { conditionTaints } from "../../state/node-taints.ts";
 import { tieOf } from "../../state/tied-pod.ts";
-import { type DefaultTolerations, defaultTolerations, type Eviction, evictionOf } from "./eviction-of.ts";
+import { DEFAULT_TOLERATIONS, type DefaultTolerations, type Eviction, evictionOf } from "./eviction-of.ts";
 
 export function noExecuteTaints(node: NodeEntry): NodeTaint[] {
   return [...node.record.taints, ...conditionTaints(node)].filter(({ effect }) => effect === "NoExecute");
@@ -19,7 +19,7 @@ export function pendingEviction(
   node: NodeEntry,
   taints: readonly NodeTaint[],
   nowMs: number,
-  tolerations: DefaultTolerations = defaultTolerations,
+  tolerations: DefaultTolerations = DEFAULT_TOLERATIONS,
 ): Eviction | undefined {
   if (pod.record.stoppingSince !== undefined) return undefined;
   // A pod that was counted as ended runs nothing any more: only its logs are left.

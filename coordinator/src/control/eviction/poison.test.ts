@@ -11,13 +11,13 @@ import type { Store } from "../../store/index.ts";
 import { EvictionController } from "./controller.ts";
 import { hasPodsToReplace } from "./pending-eviction.ts";
 
-const limit = { timeout: 20_000 };
+const LIMIT = { timeout: 20_000 };
 
 for (const [what, property] of [
   ["evaluated", "boundAt"],
   ["stopped", "labels"],
 ] as const) {
-  test(`a pod that can't be ${what} is reported, and the other pods leave the node`, limit, async (t) => {
+  test(`a pod that can't be ${what} is reported, and the other pods leave the node`, LIMIT, async (t) => {
     const view = await aView(t, {
       nodes: [tainted("n1")],
       pods: [aPod({ name: "a" }), aPod({ name: "poison" }), aPod({ name: "z" })],
@@ -33,7 +33,7 @@ for (const [what, property] of [
   });
 }
 
-test("a transaction that the store rejects keeps no other from being written", limit, async (t) => {
+test("a transaction that the store rejects keeps no other from being written", LIMIT, async (t) => {
   const long = (name: string) => aPod({ name, labels: { long: "x".repeat(900_000) } });
   const view = await aView(t, { nodes: [tainted("n1")], pods: [long("a"), long("poison"), long("z")] });
   const store: Store = Object.create(view.store, {
@@ -49,7 +49,7 @@ test("a transaction that the store rejects keeps no other from being written", l
   assert.equal(stopped("poison"), false);
 });
 
-test("a node has pods to replace, whatever its other pods are like", limit, async (t) => {
+test("a node has pods to replace, whatever its other pods are like", LIMIT, async (t) => {
   const view = await aView(t, { nodes: [tainted("n1")], pods: [aPod({ name: "a" }), aPod({ name: "z" })] });
   poison(view.state.pod("shop", "a")?.record, "boundAt");
   assert.equal(hasPodsToReplace(view.state, "n1", view.clock.nowMs()), true);

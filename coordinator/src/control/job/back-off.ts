@@ -1,14 +1,16 @@
 import { type BackOff, backOffMs } from "@forage/common/back-off";
 import type { JobStatus } from "@forage/proto/forage/store/v1/store";
 import { toEpochMs } from "../../model/timestamp.ts";
+import type { Since } from "../workload/availability.ts";
 
 /** Kubernetes' figures: 10 s, doubling to 6 minutes. */
 const POD_BACK_OFF: BackOff = { baseMs: 10_000, capMs: 360_000 };
 
 /** Returns the time at which the next pod may start. Each failure in a row increases the delay. */
-export function nextPodMs({ failuresInARow, lastFailure }: JobStatus, nowMs: number): number {
-  const failedMs = toEpochMs(lastFailure?.at);
-  if (failuresInARow === 0 || failedMs === undefined) return nowMs;
+export function nextPodMs({ failuresInARow, lastFailure }: JobStatus, nowMs: number, since?: Since): number {
+  const recordedMs = toEpochMs(lastFailure?.at);
+  if (failuresInARow === 0 || recordedMs === undefined) return nowMs;
+  const failedMs = since === undefined ? recordedMs : since(recordedMs);
   const delayMs = backOffMs(failuresInARow, POD_BACK_OFF);
   // The clock was set back since. Waiting until it has caught up could take days, so the next pod is made at once.
   if (failedMs > nowMs + delayMs) return nowMs;

@@ -17,17 +17,17 @@ import { parseIndexes } from "./indexes.ts";
 import { jobStatusOf } from "./job-input.ts";
 import { JobReconciler } from "./reconciler.ts";
 
-const seeds = 60;
-const rounds = 60;
-const key = "shop/job/migrate";
-const nodes = ["n1", "n2", "n3"];
+const SEEDS = 60;
+const ROUNDS = 60;
+const KEY = "shop/job/migrate";
+const NODES = ["n1", "n2", "n3"];
 
 test("whatever happens to its pods, a job counts exactly its completions", {
   timeout: 120_000,
 }, async (t) => {
-  for (let seed = 0; seed < seeds; seed++) {
+  for (let seed = 0; seed < SEEDS; seed++) {
     const fleet = await Fleet.start(t, randomOf(seed));
-    for (let round = 0; round < rounds; round++) {
+    for (let round = 0; round < ROUNDS; round++) {
       await fleet.change();
       await fleet.look();
       fleet.check(`seed ${seed} round ${round}`);
@@ -42,7 +42,7 @@ test("whatever happens to its pods, a job counts exactly its completions", {
   }
 });
 
-/** Pods of one job on nodes that come and go, and a coordinator that is interrupted. */
+/** Simulates the pods of one job on nodes that come and go, and a coordinator that is interrupted. */
 class Fleet {
   readonly completions: number;
   readonly #parallelism: number;
@@ -60,7 +60,7 @@ class Fleet {
     const jobConfig = { completions, parallelism, completionMode, backoffLimit: 1_000_000 };
     const view = await aView(t, {
       resources: [aJobEntry({ spec: { jobConfig } })],
-      nodes: nodes.map((name) => aNode({ name })),
+      nodes: NODES.map((name) => aNode({ name })),
     });
     return new Fleet(random, view, { completions, parallelism, indexed: completionMode === "Indexed" });
   }
@@ -91,14 +91,14 @@ class Fleet {
   }
 
   get #pods(): PodEntry[] {
-    return this.#view.state.podsOfWorkload(key);
+    return this.#view.state.podsOfWorkload(KEY);
   }
 
   /** One thing that may happen at any time. */
   async change(): Promise<void> {
     const { state, clock } = this.#view;
     const [pod] = this.#random.shuffled(this.#pods);
-    const node = this.#random.pick(nodes);
+    const node = this.#random.pick(NODES);
     switch (this.#random.below(9)) {
       case 0:
         // The first node is always there.
@@ -121,11 +121,11 @@ class Fleet {
     }
   }
 
-  /** All nodes are there, and pods end well. */
+  /** Makes all nodes available and lets pods succeed. */
   async calm(): Promise<void> {
     const { state, clock } = this.#view;
     this.#failing = 0;
-    for (const name of nodes) state.setNodeHealth(name, { ready: true, message: "", lastSeenMs: 1 }, true);
+    for (const name of NODES) state.setNodeHealth(name, { ready: true, message: "", lastSeenMs: 1 }, true);
     clock.advance(400_000);
     for (const pod of this.#pods) {
       if (pod.record.stoppingSince !== undefined && pod.record.node !== "") await this.#write(forgetPod(pod));
@@ -142,7 +142,7 @@ class Fleet {
   }
 
   async look(): Promise<void> {
-    await this.#jobs.reconcile(key).catch((error: unknown) => {
+    await this.#jobs.reconcile(KEY).catch((error: unknown) => {
       if (!(error instanceof StoreError)) throw error;
     });
     await settled();

@@ -13,7 +13,7 @@ export interface CountedPod {
   readonly as: Counted;
 }
 
-/** Begins a run of the job: nothing of it has ended yet. */
+/** Returns the status of a new run of the job, none of whose pods has ended. */
 export function newStatus(job: Job, nowMs: number): JobStatus {
   return JobStatus.fromPartial({ run: job.run, startedAt: toTimestamp(nowMs) });
 }

@@ -1,15 +1,15 @@
 import { createHash } from "node:crypto";
-import { indexKey } from "../../model/indexed-template.ts";
+import { INDEX_KEY } from "../../model/indexed-template.ts";
 import type { Job } from "../../model/job.ts";
 import type { Labels } from "../../model/labels.ts";
 import type { Priority } from "../../model/priority.ts";
 import type { NewPod } from "../pod-writes.ts";
 
 /** Kubernetes' name. */
-const nameKey = "batch.kubernetes.io/job-name";
+const NAME_KEY = "batch.kubernetes.io/job-name";
 
-/** Pods' names are DNS labels. */
-const maxNameLength = 63;
+/** The limit of a pod's name, which is a DNS label. */
+const MAX_NAME_LENGTH = 63;
 
 export interface JobPodNames {
   readonly uid: string;
@@ -48,10 +48,10 @@ function indexedHash(templateRef: string, index: number): string {
 
 /** Returns the labels of a pod of the job. */
 export function labelsOf(job: Job, index: number | undefined): Labels {
-  const labels = { ...job.labels, [nameKey]: job.name };
-  return index === undefined ? labels : { ...labels, [indexKey]: String(index) };
+  const labels = { ...job.labels, [NAME_KEY]: job.name };
+  return index === undefined ? labels : { ...labels, [INDEX_KEY]: String(index) };
 }
 
 function named(name: string, suffix: string): string {
-  return name.slice(0, maxNameLength - suffix.length).replace(/-+$/, "") + suffix;
+  return name.slice(0, MAX_NAME_LENGTH - suffix.length).replace(/-+$/, "") + suffix;
 }

@@ -9,10 +9,10 @@ import { toTimestamp } from "../../model/timestamp.ts";
 import type { PodEntry } from "../../state/entries.ts";
 import { type JobInput, type JobStep, nextJobEvaluationMs, planJob } from "./plan.ts";
 
-const nowMs = 1_000_000;
-const succeeded = { phase: PodPhase.SUCCEEDED };
-const running = { phase: PodPhase.RUNNING, ready: true };
-const crashed = {
+const NOW_MS = 1_000_000;
+const SUCCEEDED = { phase: PodPhase.SUCCEEDED };
+const RUNNING = { phase: PodPhase.RUNNING, ready: true };
+const CRASHED = {
   phase: PodPhase.FAILED,
   containers: [
     {
@@ -55,7 +55,7 @@ for (const [what, config, run, pods, expected] of [
     "parallelism that shrank, those of least use first",
     { completions: 5, parallelism: 1 },
     {},
-    [pod("a", { status: running }), pod("b", { node: "" })],
+    [pod("a", { status: RUNNING }), pod("b", { node: "" })],
     ["stop-pod b more than are to run at a time"],
   ],
   [
@@ -99,11 +99,11 @@ for (const [what, config, run, pods, expected] of [
     "a pod that has ended is counted, and nothing else is done",
     { completions: 3 },
     {},
-    [pod("a", { status: succeeded })],
+    [pod("a", { status: SUCCEEDED })],
     ["count-pods a"],
   ],
-  ["also while it stops", {}, {}, [pod("a", { status: succeeded, stopping: true })], ["count-pods a"]],
-  ["also on a lost node", {}, {}, [pod("a", { status: crashed, node: "lost" })], ["count-pods a"]],
+  ["also while it stops", {}, {}, [pod("a", { status: SUCCEEDED, stopping: true })], ["count-pods a"]],
+  ["also on a lost node", {}, {}, [pod("a", { status: CRASHED, node: "lost" })], ["count-pods a"]],
   [
     "what was counted isn't counted again",
     {},
@@ -116,7 +116,7 @@ for (const [what, config, run, pods, expected] of [
     "what was counted and runs again is stopped",
     { completions: 2 },
     { succeeded: 1 },
-    [counted("a", "succeeded", { status: running })],
+    [counted("a", "succeeded", { status: RUNNING })],
     ["stop-pod a its end has been counted", "create-pod"],
   ],
   ["a queue makes pods until one ends well", { parallelism: 3 }, {}, [pod("a"), pod("b")], ["create-pod"]],
@@ -175,23 +175,23 @@ test("after failures the next pod waits: 10 s, doubled each time, 6 minutes at m
     const run = {
       failed: 1,
       failuresInARow: inARow,
-      lastFailure: { at: toTimestamp(nowMs - seconds * 1000 + 1) },
+      lastFailure: { at: toTimestamp(NOW_MS - seconds * 1000 + 1) },
     };
     const given = { config: { backoffLimit: 100 }, run };
     assert.deepEqual(stepsOf(given), []);
-    assert.equal(nextJobEvaluationMs(inputOf(given)), nowMs + 1);
-    const due = { ...run, lastFailure: { at: toTimestamp(nowMs - seconds * 1000) } };
+    assert.equal(nextJobEvaluationMs(inputOf(given)), NOW_MS + 1);
+    const due = { ...run, lastFailure: { at: toTimestamp(NOW_MS - seconds * 1000) } };
     assert.deepEqual(stepsOf({ ...given, run: due }), ["create-pod"]);
   }
 });
 
 test("a failure that lies in the future, because the clock was set back, delays no pod until the clock has caught up", () => {
-  const run = { failed: 1, failuresInARow: 1, lastFailure: { at: toTimestamp(nowMs + 86_400_000) } };
+  const run = { failed: 1, failuresInARow: 1, lastFailure: { at: toTimestamp(NOW_MS + 86_400_000) } };
   assert.match(stepsOf({ run }).join(), /^create/);
 });
 
 test("it fails when its active deadline is over, with the last failure for a reason", () => {
-  const startedAt = toTimestamp(nowMs - 60_000);
+  const startedAt = toTimestamp(NOW_MS - 60_000);
   const given = (seconds: number, pods: readonly PodEntry[] = []) => ({
     config: { activeDeadlineSeconds: BigInt(seconds) },
     run: { startedAt },
@@ -201,16 +201,16 @@ test("it fails when its active deadline is over, with the last failure for a rea
     "write-status was not complete after its active deadline of 60 s",
   ]);
   assert.deepEqual(stepsOf(given(61, [pod("a")])), []);
-  assert.equal(nextJobEvaluationMs(inputOf(given(61, [pod("a")]))), nowMs + 1_000);
+  assert.equal(nextJobEvaluationMs(inputOf(given(61, [pod("a")]))), NOW_MS + 1_000);
 });
 
 test("a job that has ended stops what still runs, and goes after its time to live", () => {
   const config = { ttlSecondsAfterFinished: 30n };
-  const run = { condition: "Failed", reason: "DeadlineExceeded", finishedAt: toTimestamp(nowMs - 29_000) };
-  const pods = [pod("a", { status: running }), counted("b", "failed")];
+  const run = { condition: "Failed", reason: "DeadlineExceeded", finishedAt: toTimestamp(NOW_MS - 29_000) };
+  const pods = [pod("a", { status: RUNNING }), counted("b", "failed")];
   assert.deepEqual(stepsOf({ config, run, pods }), ["stop-pod a its job has failed: DeadlineExceeded"]);
-  assert.equal(nextJobEvaluationMs(inputOf({ config, run, pods })), nowMs + 1_000);
-  const later = { ...run, finishedAt: toTimestamp(nowMs - 30_000) };
+  assert.equal(nextJobEvaluationMs(inputOf({ config, run, pods })), NOW_MS + 1_000);
+  const later = { ...run, finishedAt: toTimestamp(NOW_MS - 30_000) };
   assert.deepEqual(stepsOf({ config, run: later, pods }), ["remove-job its time to live of 30 s is over"]);
   assert.equal(nextJobEvaluationMs(inputOf({ run })), undefined, "without one it stays");
 });
@@ -219,7 +219,7 @@ test("a job with a time to live goes also when the clock was set back after its 
   const config = { ttlSecondsAfterFinished: 30n };
   const endedIn = (ms: number) => ({
     config,
-    run: { condition: "Complete", finishedAt: toTimestamp(nowMs + ms) },
+    run: { condition: "Complete", finishedAt: toTimestamp(NOW_MS + ms) },
     pods: [],
   });
   assert.deepEqual(stepsOf(endedIn(3_600_000)), ["remove-job its time to live of 30 s is over"]);
@@ -284,12 +284,12 @@ function inputOf({ config = {}, run, pods = [], held = false, deleting = false }
   return {
     resource,
     job,
-    status: run && JobStatus.fromPartial({ run: job.run, startedAt: toTimestamp(nowMs), ...run }),
+    status: run && JobStatus.fromPartial({ run: job.run, startedAt: toTimestamp(NOW_MS), ...run }),
     pods: inRun,
     nodeExists: (name) => name !== "gone",
     nodeReady: (name) => name === "n1",
     held,
-    nowMs,
+    nowMs: NOW_MS,
   };
 }
 
@@ -336,14 +336,14 @@ function indexed(name: string, index: number): PodEntry {
 }
 
 function counted(name: string, as: string, fields: PodFields = {}): PodEntry {
-  const status = as === "failed" ? crashed : succeeded;
+  const status = as === "failed" ? CRASHED : SUCCEEDED;
   return pod(name, { status, job: { run: "this", counted: as }, ...fields });
 }
 
 function restarted(times: number): NonNullable<PodFields["status"]> {
   const lastTermination = { exitCode: 4, reason: "Error", finishedAt: toTimestamp(5) };
   return {
-    ...running,
+    ...RUNNING,
     containers: [
       { name: "main", restartCount: times, state: { $case: "running", value: {} }, lastTermination },
     ],

@@ -5,6 +5,7 @@ import type { Job } from "../../model/job.ts";
 import type { Labels } from "../../model/labels.ts";
 import { toEpochMs, toTimestamp } from "../../model/timestamp.ts";
 import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
+import type { Since } from "../workload/availability.ts";
 import { nextPodMs } from "./back-off.ts";
 import { newStatus } from "./count.ts";
 import { parseIndexes } from "./indexes.ts";
@@ -40,12 +41,18 @@ export interface JobInput {
   /** A dependency is missing, so no run begins. */
   readonly held: boolean;
   readonly nowMs: number;
+  /** The present time less the time in which this coordinator could act. Default: it has always been there. */
+  readonly upSinceMs?: number;
+  /** Translates a time on record: leaves out the time in which the coordinator could not act. Default: all time counts. */
+  readonly since?: Since;
 }
 
+/** A completion in time may still have to be reported when the coordinator was away. Agents report as soon as they connect. */
+const REPORTS_MS = 10_000;
 /** Pods that have ended are kept so that their logs can be read: the newest of those that ended well, and of the others. */
-const keptOfEach = 50;
+const KEPT_OF_EACH = 50;
 /** One look makes at most so many; the next look follows at once. */
-const maxCreatedAtOnce = 200;
+const MAX_CREATED_AT_ONCE = 200;
 
 /** Returns the next steps of the job. Counting is a step of its own, because all other decisions depend on the counts. Pure. */
 export function planJob(input: JobInput): JobStep[] {
@@ -67,14 +74,14 @@ export function planJob(input: JobInput): JobStep[] {
 }
 
 /** Returns the time at which the next step may change. Undefined: never by time alone. */
-export function nextJobEvaluationMs({ job, status, resource, nowMs }: JobInput): number | undefined {
+export function nextJobEvaluationMs(input: JobInput): number | undefined {
+  const { job, status, resource, nowMs, since } = input;
   if (job === undefined || resource?.record.deleting || status?.run !== job.run) return undefined;
   const finishedMs = toEpochMs(status.finishedAt);
   if (finishedMs !== undefined) return job.ttlMs === undefined ? undefined : finishedMs + job.ttlMs;
-  const startedMs = toEpochMs(status.startedAt) ?? 0;
   const times = [
-    ...(job.activeDeadlineMs === undefined ? [] : [startedMs + job.activeDeadlineMs]),
-    nextPodMs(status, nowMs),
+    deadlineMs(job, status, input) ?? Number.NEGATIVE_INFINITY,
+    nextPodMs(status, nowMs, since),
   ].filter((atMs) => atMs > nowMs);
   return times.length === 0 ? undefined : Math.min(...times);
 }
@@ -145,14 +152,14 @@ function stopOld(mine: readonly PodEntry[]): JobStep[] {
   const newestFirst = kept.sort((a, b) => (b.observedAtMs ?? 0) - (a.observedAtMs ?? 0));
   const failed = newestFirst.filter(({ record }) => record.job?.counted === "failed");
   const others = newestFirst.filter(({ record }) => record.job?.counted !== "failed");
-  const old = [...failed.slice(keptOfEach), ...others.slice(keptOfEach)];
+  const old = [...failed.slice(KEPT_OF_EACH), ...others.slice(KEPT_OF_EACH)];
   return [
     ...again.map((pod): JobStep => ({ type: "stop-pod", pod, why: "its end has been counted" })),
     ...old.map(
       (pod): JobStep => ({
         type: "stop-pod",
         pod,
-        why: `it has ended, and ${keptOfEach} newer ones are kept`,
+        why: `it has ended, and ${KEPT_OF_EACH} newer ones are kept`,
       }),
     ),
   ];
@@ -189,9 +196,9 @@ function goOn(mine: readonly PodEntry[], job: Job, run: JobStatus, input: JobInp
       job,
     ),
   );
-  if (nextPodMs(run, input.nowMs) > input.nowMs || input.held) return steps;
+  if (nextPodMs(run, input.nowMs, input.since) > input.nowMs || input.held) return steps;
   const missing = wantedOf(job, run, open.length) - open.length - leaving.length;
-  const count = Math.min(maxCreatedAtOnce, missing);
+  const count = Math.min(MAX_CREATED_AT_ONCE, missing);
   if (count <= 0) return steps;
   const why = run.failed > 0 ? "another try" : "too few run";
   const indexes = job.indexed
@@ -282,10 +289,20 @@ function outcomeOf(
     const text = `failed ${times}, with a limit of ${job.backoffLimit}${cause}`;
     return end("Failed", "BackoffLimitExceeded", text, failure);
   }
-  const startedMs = toEpochMs(run.startedAt) ?? nowMs;
-  if (job.activeDeadlineMs === undefined || nowMs < startedMs + job.activeDeadlineMs) return undefined;
-  const text = `was not complete after its active deadline of ${job.activeDeadlineMs / 1000} s${cause}`;
+  if ((deadlineMs(job, run, input) ?? Number.POSITIVE_INFINITY) > nowMs) return undefined;
+  const text = `was not complete after its active deadline of ${(job.activeDeadlineMs ?? 0) / 1000} s${cause}`;
   return end("Failed", "DeadlineExceeded", text, failure);
+}
+
+/** Returns the time at which the run has failed unless it is complete. Time without a coordinator counts, because pods ran on. */
+function deadlineMs(
+  { activeDeadlineMs }: Job,
+  { startedAt }: JobStatus,
+  { nowMs, upSinceMs = 0, since = (atMs) => atMs }: JobInput,
+): number | undefined {
+  if (activeDeadlineMs === undefined) return undefined;
+  const startedMs = since(toEpochMs(startedAt) ?? nowMs);
+  return Math.max(startedMs + activeDeadlineMs, upSinceMs + REPORTS_MS);
 }
 
 /**
@@ -303,7 +320,7 @@ function completed(job: Job, { succeeded }: JobStatus): string {
     : `${succeeded}/${job.completions} completed`;
 }
 
-/** Also of pods that are tried again in place and so are not counted yet. */
+/** Returns the last failure, including failures of pods that are restarted in place and not counted yet. */
 function lastFailureOf(mine: readonly PodEntry[], run: JobStatus): JobStatus["lastFailure"] {
   const open = mine.filter(({ record }) => record.job?.counted === "").flatMap((pod) => failureOf(pod) ?? []);
   const all = run.lastFailure === undefined ? open : [...open, run.lastFailure];

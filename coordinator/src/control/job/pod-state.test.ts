@@ -7,53 +7,53 @@ import { failedRunsOf, failureOf, failureText } from "./pod-state.ts";
 
 const bad = { exitCode: 3, reason: "Error", message: "no table\n", finishedAt: toTimestamp(2_000) };
 const good = { exitCode: 0, reason: "Completed", finishedAt: toTimestamp(3_000) };
-const running = { $case: "running" as const, value: {} };
-const waiting = { $case: "waiting" as const, value: { reason: "CrashLoopBackOff" } };
+const RUNNING = { $case: "running" as const, value: {} };
+const WAITING = { $case: "waiting" as const, value: { reason: "CrashLoopBackOff" } };
 const terminated = (value: typeof bad | typeof good) => ({ $case: "terminated" as const, value });
-const text = "container main exited with code 3 (Error); last lines: no table";
+const TEXT = "container main exited with code 3 (Error); last lines: no table";
 
 for (const [what, status, runs, failure] of [
   ["it has said nothing", undefined, 0, undefined],
-  ["it runs", { containers: [{ name: "main", state: running }] }, 0, undefined],
+  ["it runs", { containers: [{ name: "main", state: RUNNING }] }, 0, undefined],
   [
     "it runs again",
-    { containers: [{ name: "main", state: running, restartCount: 1, lastTermination: bad }] },
+    { containers: [{ name: "main", state: RUNNING, restartCount: 1, lastTermination: bad }] },
     1,
-    text,
+    TEXT,
   ],
   [
     "it waits to run again",
     {
       containers: [
-        { name: "main", state: waiting, restartCount: 0, lastTermination: bad, terminations: [bad] },
+        { name: "main", state: WAITING, restartCount: 0, lastTermination: bad, terminations: [bad] },
       ],
     },
     1,
-    text,
+    TEXT,
   ],
   [
     "it starts again, which is no second failure",
     {
       containers: [
-        { name: "main", state: waiting, restartCount: 1, lastTermination: bad, terminations: [bad] },
+        { name: "main", state: WAITING, restartCount: 1, lastTermination: bad, terminations: [bad] },
       ],
     },
     1,
-    text,
+    TEXT,
   ],
   [
     "more ends than are told",
     {
       containers: [
-        { name: "main", state: running, restartCount: 9, lastTermination: bad, terminations: [bad, bad] },
+        { name: "main", state: RUNNING, restartCount: 9, lastTermination: bad, terminations: [bad, bad] },
       ],
     },
     9,
-    text,
+    TEXT,
   ],
   [
     "an init container that was done ran again",
-    { containers: [{ name: "seed", init: true, state: running, restartCount: 1, terminations: [good] }] },
+    { containers: [{ name: "seed", init: true, state: RUNNING, restartCount: 1, terminations: [good] }] },
     0,
     undefined,
   ],
@@ -64,13 +64,13 @@ for (const [what, status, runs, failure] of [
       containers: [{ name: "main", state: terminated(good), restartCount: 1, lastTermination: bad }],
     },
     1,
-    text,
+    TEXT,
   ],
   [
     "it has ended badly",
     { phase: PodPhase.FAILED, containers: [{ name: "main", state: terminated(bad) }] },
     0,
-    text,
+    TEXT,
   ],
   [
     "its host gave it up",
@@ -78,7 +78,7 @@ for (const [what, status, runs, failure] of [
       phase: PodPhase.FAILED,
       reason: "Evicted",
       message: "too much on disk",
-      containers: [{ name: "main", state: running }],
+      containers: [{ name: "main", state: RUNNING }],
     },
     0,
     "Evicted: too much on disk",
@@ -87,12 +87,12 @@ for (const [what, status, runs, failure] of [
     "an init container failed",
     {
       containers: [
-        { name: "seed", init: true, state: waiting, lastTermination: bad },
-        { name: "main", state: waiting },
+        { name: "seed", init: true, state: WAITING, lastTermination: bad },
+        { name: "main", state: WAITING },
       ],
     },
     1,
-    text.replace("main", "seed"),
+    TEXT.replace("main", "seed"),
   ],
 ] as readonly (readonly [string, PodFields["status"], number, string | undefined])[]) {
   test(`failures of a pod: ${what}`, () => {

@@ -45,13 +45,13 @@ export function failureOf({ record, status, observedAtMs = 0 }: PodEntry): JobFa
     exitCode: newest?.end.exitCode ?? 0,
     signal: newest?.end.signal ?? 0,
     reason: newest?.end.reason ?? status?.reason ?? "",
-    message: (newest?.end.message ?? status?.message ?? "").slice(0, maxMessage),
+    message: (newest?.end.message ?? status?.message ?? "").slice(0, MAX_MESSAGE),
     at: toTimestamp(observedAtMs),
   });
 }
 
-/** In characters: enough for the last lines, and the status stays small. */
-const maxMessage = 2_000;
+/** The limit of a message in characters: enough for the last lines, and the status stays small. */
+const MAX_MESSAGE = 2_000;
 
 function isBad({ exitCode, reason }: ContainerTerminated): boolean {
   return exitCode !== 0 || (reason !== "" && reason !== "Completed");

@@ -1,5 +1,6 @@
 import { JobStatus, ResourceRecord, WorkloadStatusRecord } from "@forage/proto/forage/store/v1/store";
 import type { Logger } from "pino";
+import { ActingTime } from "../../acting-time/acting-time.ts";
 import { CoordinatorError } from "../../errors.ts";
 import { batches, eachBatch, type StoreWrite } from "../../model/batches.ts";
 import { encodeRecord } from "../../model/codec.ts";
@@ -26,6 +27,8 @@ export interface JobReconcilerOptions {
   readonly store: Store;
   readonly state: ClusterView;
   readonly clock: Clock;
+  /** Default: all time counts. */
+  readonly time?: ActingTime | undefined;
   readonly log: Logger;
   /** Receives every step before it is carried out. */
   readonly steps: StepSink;
@@ -36,9 +39,9 @@ export interface JobReconcilerOptions {
 }
 
 /** Plans that one look carries out; what is left comes with the next look, so that other workloads have their turn. */
-const maxRounds = 20;
+const MAX_ROUNDS = 20;
 /** A clock that was set is noticed so soon. */
-const maxWaitMs = 60_000;
+const MAX_WAIT_MS = 60_000;
 
 interface JobContext extends JobInput {
   readonly statusKey: string;
@@ -48,19 +51,21 @@ interface JobContext extends JobInput {
 /** Takes jobs further, by the keys of their workloads. */
 export class JobReconciler {
   readonly #options: JobReconcilerOptions;
+  readonly #time: ActingTime;
 
   constructor(options: JobReconcilerOptions) {
     this.#options = options;
+    this.#time = options.time ?? new ActingTime({ clock: options.clock });
   }
 
   /** Milliseconds after which to look again though nothing has changed. */
   async reconcile(key: string): Promise<number | undefined> {
-    for (let round = 0; round < maxRounds; round++) {
+    for (let round = 0; round < MAX_ROUNDS; round++) {
       const look = this.#look(key);
       const steps = planJob(look);
       if (steps.length === 0) {
         const nextMs = nextJobEvaluationMs(look);
-        return nextMs === undefined ? undefined : Math.min(maxWaitMs, Math.max(1, nextMs - look.nowMs));
+        return nextMs === undefined ? undefined : Math.min(MAX_WAIT_MS, Math.max(1, nextMs - look.nowMs));
       }
       for (const step of steps) this.#options.steps.take({ workload: key, ...describeJobStep(step) });
       await this.#execute(look, steps);
@@ -69,14 +74,14 @@ export class JobReconciler {
   }
 
   #look(key: string): JobContext {
-    const { state, clock } = this.#options;
+    const { state } = this.#options;
     const [namespace = "", kind = "", name = ""] = key.split("/");
     const statusKey = workloadStatusKey(namespace, kind, name);
     const entry = state.workloadStatuses.get(statusKey);
-    return { statusKey, entry, ...jobInput(key, clock.nowMs(), this.#options) };
+    return { statusKey, entry, ...jobInput(key, this.#time.now(), this.#options) };
   }
 
-  /** All that goes into one transaction holds or none of it; the next look sees what was done. */
+  /** Executes the steps in one transaction, completely or not at all. The next pass sees the result. */
   async #execute(look: JobContext, steps: readonly JobStep[]): Promise<void> {
     const { events } = this.#options;
     const [first] = steps;
@@ -100,7 +105,7 @@ export class JobReconciler {
     }
   }
 
-  /** As many as fit; the next look finds the others. */
+  /** Counts as many pods as fit in one transaction; the next pass counts the others. */
   #count(look: JobContext, { pods }: Extract<JobStep, { readonly type: "count-pods" }>): StoreWrite[] {
     const job = required(look.job);
     const before = required(look.status);

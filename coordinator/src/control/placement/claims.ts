@@ -7,7 +7,7 @@ import type { ObjectEntry, PodEntry } from "../../state/entries.ts";
 
 /** The limits that a pod's claims set for its placement. */
 export interface ClaimTies {
-  /** Nodes on which claims lie. */
+  /** The nodes that hold the claims' data. */
   readonly nodes: readonly string[];
   /** Claims that go where the pod goes. */
   readonly unbound: readonly ObjectEntry[];

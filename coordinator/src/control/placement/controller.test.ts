@@ -11,11 +11,11 @@ import { type Store, StoreError } from "../../store/index.ts";
 import { PlacementController } from "./controller.ts";
 import { UnschedulablePods } from "./unschedulable-pods.ts";
 
-const limit = { timeout: 120_000 };
+const LIMIT = { timeout: 120_000 };
 
 test(
   "pods without a node are bound, the oldest first, and a full fleet says why it takes no more",
-  limit,
+  LIMIT,
   async (t) => {
     const nodes = [node("n1", "2"), node("n2", "2")];
     const { state, unschedulable } = await start(t, { nodes, pods: many(5, "cpu") });
@@ -31,7 +31,7 @@ test(
   },
 );
 
-test("a store that fails for a while holds nothing up for good", limit, async (t) => {
+test("a store that fails for a while holds nothing up for good", LIMIT, async (t) => {
   const failing = { times: 2 };
   const { state, clock, waits } = await start(t, { nodes: [node("n1", "8")], pods: many(3) }, failing);
   for (let failure = 1; failure <= 2; failure++) {
@@ -42,7 +42,7 @@ test("a store that fails for a while holds nothing up for good", limit, async (t
   await until("all are bound", () => state.unboundPods().length === 0);
 });
 
-test("pods too long for one transaction are bound all the same", limit, async (t) => {
+test("pods too long for one transaction are bound all the same", LIMIT, async (t) => {
   const pods = many(20).map((pod) => {
     return { ...pod, record: { ...pod.record, labels: { long: "x".repeat(200_000) } } };
   });
@@ -50,7 +50,7 @@ test("pods too long for one transaction are bound all the same", limit, async (t
   await until("all are bound", () => state.unboundPods().length === 0);
 });
 
-test("a node that says nonsense takes no pods, and the others do their work", limit, async (t) => {
+test("a node that says nonsense takes no pods, and the others do their work", LIMIT, async (t) => {
   const { state, store } = await start(t, { nodes: [node("n1", "a lot"), node("n2", "8")], pods: many(3) });
   await until("all are bound", () => state.unboundPods().length === 0);
   assert.ok(state.pods().every(({ record }) => record.node === "n2"));
@@ -58,7 +58,7 @@ test("a node that says nonsense takes no pods, and the others do their work", li
   await until("the late one is bound", () => state.pod("shop", "late")?.record.node === "n2");
 });
 
-test("what a job's pod used is free once it has ended, though it stays for its logs", limit, async (t) => {
+test("what a job's pod used is free once it has ended, though it stays for its logs", LIMIT, async (t) => {
   const pod = unbound("done", "cpu");
   const ended = {
     ...pod,
@@ -74,7 +74,7 @@ test("what a job's pod used is free once it has ended, though it stays for its l
   await until("the next has its place", () => state.pod("shop", "next")?.record.node === "n1");
 });
 
-test("a pod that can't be summed up says so, and no other pod waits for it", limit, async (t) => {
+test("a pod that can't be summed up says so, and no other pod waits for it", LIMIT, async (t) => {
   const poison = withMemory(unbound("poison"), ["5Pi", "5Pi"]);
   const pods = [{ ...poison, record: { ...poison.record, priority: 1_000 } }, ...many(3)];
   const { state, unschedulable, store, clock } = await start(t, { nodes: [node("n1", "8")], pods });
@@ -95,7 +95,7 @@ test("a pod that can't be summed up says so, and no other pod waits for it", lim
 
 test(
   "a bound pod that can't be summed up counts as a pod, and leaves its node's others alone",
-  limit,
+  LIMIT,
   async (t) => {
     const poison = withMemory(unbound("poison"), ["5Pi", "5Pi"]);
     const bound = { ...poison, record: { ...poison.record, node: "n1" } };
@@ -104,7 +104,7 @@ test(
   },
 );
 
-test("invented resources and nodes with too many devices keep no pod from its node", limit, async (t) => {
+test("invented resources and nodes with too many devices keep no pod from its node", LIMIT, async (t) => {
   const devices = (count: number, prefix: string) =>
     Object.fromEntries(Array.from({ length: count }, (_, i) => [`${prefix}.example/${i}`, "1"]));
   const inventing = unbound("inventing");
@@ -128,7 +128,7 @@ test("invented resources and nodes with too many devices keep no pod from its no
   await until("a GPU that comes later is found", () => state.pod("shop", "needing")?.record.node === "gpu");
 });
 
-test("a pod whose labels change is avoided by those that keep away from its new labels", limit, async (t) => {
+test("a pod whose labels change is avoided by those that keep away from its new labels", LIMIT, async (t) => {
   const relabelled = { ...unbound("a"), record: { ...unbound("a").record, node: "n1" } };
   const { state, store, unschedulable } = await start(t, { nodes: [node("n1", "8")], pods: [relabelled] });
   const labels = { app: "noisy" };
@@ -144,7 +144,7 @@ test("a pod whose labels change is avoided by those that keep away from its new 
   );
 });
 
-test("a pod is not preempted while it only holds a place for itself", limit, async (t) => {
+test("a pod is not preempted while it only holds a place for itself", LIMIT, async (t) => {
   const important = (name: string, priority: number) => {
     const pod = unbound(name, "cpu");
     return { ...pod, record: { ...pod.record, priority } };

@@ -45,7 +45,7 @@ export interface PlacementControllerOptions {
 const LOOP_KEY = "fleet";
 /** Bindings that are written together: one transaction's worth of records. */
 const PLACED_AT_ONCE = 1_000;
-/** Nodes that may be asked before heartbeats are read and calls answered: about 10 ms of work. */
+/** The number of nodes evaluated before heartbeats are read and calls are answered: about 10 ms of work. */
 const NODES_PER_TURN = 100_000;
 /** An explanation asks a node this many times as much as a search. */
 const EXPLAIN_COST = 5;
@@ -104,7 +104,7 @@ export class PlacementController {
     return [...pods].sort((a, b) => rankOf(a) - rankOf(b)).slice(0, count);
   }
 
-  /** Each node with what keeps the pod off it; undefined when it waits for something else than a node. */
+  /** Returns each node with the reason that excludes it. Undefined if the pod waits for something else than a node. */
   explain(pod: PodEntry): Explanation | undefined {
     const ties = claimTiesOf(pod, this.#options.state);
     if (ties.problem !== undefined) return undefined;
@@ -176,7 +176,9 @@ export class PlacementController {
     await turn.spend(0);
   }
 
-  /** While others were written it may have been stopped; that has woken the loop again. */
+  /**
+   * Reports whether the pod is unchanged. It may have been stopped while others were written; that has woken the loop again.
+   */
   #isAsItWas({ revision, record }: PodEntry): boolean {
     return this.#options.state.pod(record.namespace, record.name)?.revision === revision;
   }
@@ -269,7 +271,7 @@ export class PlacementController {
         this.#options.unschedulable.set(other, summary);
   }
 
-  /** Brings some of the reasons up to date that pods wait for a node. */
+  /** Updates some of the reasons for which pods wait for a node. */
   async #refresh(turn: Turn): Promise<void> {
     let nodes = 0;
     for (const waiting of this.#queue.outdated()) {

@@ -40,6 +40,18 @@ export class FleetView {
     return this.#options.fleet.unbind(fleetKey(before.record));
   }
 
+  /** Runs with the node and its pods left out of the fleet, and puts them back. */
+  without<T>(node: NodeEntry, run: () => T): T {
+    const { fleet, state } = this.#options;
+    fleet.removeNode(node.name);
+    try {
+      return run();
+    } finally {
+      this.#describe(node);
+      for (const pod of state.podsOnNode(node.name).sort(byBinding)) this.#setPod(pod);
+    }
+  }
+
   #followPod(before: PodEntry | undefined, after: PodEntry): boolean {
     const { fleet } = this.#options;
     const { node } = after.record;

@@ -152,7 +152,7 @@ async function checkAtRest(world: World, at: string): Promise<void> {
 }
 
 /** Probes whose explanations show every amount that is free and every pod that is counted. */
-const probes = [
+const PROBES = [
   {
     resources: {
       requests: { cpu: "1k", memory: "1Ti", ephemeralStorage: "1Ti", extended: { "x.io/gpu": "99" } },
@@ -167,7 +167,7 @@ function compare(world: World, at: string): void {
     explanation?.rejections.map(({ node, message }) => `${node}: ${message}`);
   const check = (pod: PodEntry): void =>
     assert.deepEqual(seen(controller.explain(pod)), seen(fresh.explain(podSpecOf(pod.record))), at);
-  for (const { resources } of probes) check(aProbe({ container: { name: "main", image: "a", resources } }));
+  for (const { resources } of PROBES) check(aProbe({ container: { name: "main", image: "a", resources } }));
   for (const app of ["a", "b", "c"])
     for (const rules of [{ podAntiAffinity: selecting(app) }, { podAffinity: selecting(app) }])
       check(aProbe({ container: { name: "main", image: "a" }, podConfig: { affinity: rules } }));

@@ -24,8 +24,8 @@ export interface Preempting {
 }
 
 /**
- * Pods that others are stopped for. Until these are gone, a pod holds its place in the fleet's state, so that nothing less
- * important takes the room that becomes free.
+ * Holds the pods for which others are being stopped. Until those are gone, such a pod reserves its place in the fleet's state,
+ * so that no less important pod takes the room that becomes free.
  */
 export class Nominations {
   readonly #options: NominationsOptions;
@@ -67,7 +67,7 @@ export class Nominations {
     this.#nominations.delete(uid);
   }
 
-  /** No node has room for the pod: makes some, if it is more important than what is there. */
+  /** Tries to make room for a pod that no node can take, by preempting less important pods. */
   preempt(pod: PodEntry, spec: PodSpec): Preempting | undefined {
     const { fleet, state } = this.#options;
     const before = this.#nominations.get(pod.record.uid);

@@ -11,21 +11,21 @@ import { UnschedulablePods } from "./unschedulable-pods.ts";
 
 /** Each field of a pod that says where it may run, on two nodes: the one it has to choose is always the second. */
 
-const limit = { timeout: 120_000 };
+const LIMIT = { timeout: 120_000 };
 const zones = [node("a", { labels: { zone: "east" } }), node("b", { labels: { zone: "west" } })];
-const web = { matchLabels: { app: "web" } };
-const inWest = { key: "zone", operator: "In", values: ["west"] };
+const WEB = { matchLabels: { app: "web" } };
+const IN_WEST = { key: "zone", operator: "In", values: ["west"] };
 
-test("node_selector: only nodes with the labels", limit, async (t) => {
+test("node_selector: only nodes with the labels", LIMIT, async (t) => {
   await goesToB(t, zones, { podConfig: { nodeSelector: { zone: "west" } } });
   await staysOut(t, zones, { podConfig: { nodeSelector: { zone: "north" } } }, /node affinity|selector/);
 });
 
-test("affinity.node_affinity.required: only nodes that match one of the terms", limit, async (t) => {
-  await goesToB(t, zones, nodeAffinity({ required: { terms: [{ matchExpressions: [inWest] }] } }));
+test("affinity.node_affinity.required: only nodes that match one of the terms", LIMIT, async (t) => {
+  await goesToB(t, zones, nodeAffinity({ required: { terms: [{ matchExpressions: [IN_WEST] }] } }));
   const byName = { key: "metadata.name", operator: "In", values: ["b"] };
   await goesToB(t, zones, nodeAffinity({ required: { terms: [{ matchFields: [byName] }] } }));
-  const nowhere = { ...inWest, values: ["north"] };
+  const nowhere = { ...IN_WEST, values: ["north"] };
   await staysOut(
     t,
     zones,
@@ -34,48 +34,48 @@ test("affinity.node_affinity.required: only nodes that match one of the terms", 
   );
 });
 
-test("affinity.node_affinity.preferred: rather nodes that match, all the same others", limit, async (t) => {
-  const preferred = [{ weight: 100, preference: { matchExpressions: [inWest] } }];
+test("affinity.node_affinity.preferred: rather nodes that match, all the same others", LIMIT, async (t) => {
+  const preferred = [{ weight: 100, preference: { matchExpressions: [IN_WEST] } }];
   await goesToB(t, zones, nodeAffinity({ preferred }));
   const [east] = zones;
   const { state } = await place(t, east === undefined ? [] : [east], [waiting(nodeAffinity({ preferred }))]);
   assert.equal(state.pod("shop", "new")?.record.node, "a");
 });
 
-test("affinity.pod_affinity.required: where the selected pods are", limit, async (t) => {
-  const required = [{ labelSelector: web, topologyKey: "zone" }];
+test("affinity.pod_affinity.required: where the selected pods are", LIMIT, async (t) => {
+  const required = [{ labelSelector: WEB, topologyKey: "zone" }];
   await goesToB(t, zones, { podConfig: { affinity: { podAffinity: { required } } } }, [there("b")]);
   await staysOut(t, zones, { podConfig: { affinity: { podAffinity: { required } } } }, /affinity/);
 });
 
-test("affinity.pod_affinity.preferred: rather where the selected pods are", limit, async (t) => {
-  const preferred = [{ weight: 100, term: { labelSelector: web, topologyKey: "hostname" } }];
+test("affinity.pod_affinity.preferred: rather where the selected pods are", LIMIT, async (t) => {
+  const preferred = [{ weight: 100, term: { labelSelector: WEB, topologyKey: "hostname" } }];
   await goesToB(t, zones, { podConfig: { affinity: { podAffinity: { preferred } } } }, [there("b")]);
 });
 
-test("affinity.pod_anti_affinity.required: not where the selected pods are", limit, async (t) => {
-  const template = antiAffinity({ required: [{ labelSelector: web, topologyKey: "zone" }] });
+test("affinity.pod_anti_affinity.required: not where the selected pods are", LIMIT, async (t) => {
+  const template = antiAffinity({ required: [{ labelSelector: WEB, topologyKey: "zone" }] });
   await goesToB(t, zones, template, [there("a")]);
   await staysOut(t, zones, template, /anti-affinity/, [there("a"), there("b")]);
 });
 
-test("affinity.pod_anti_affinity.preferred: rather not where the selected pods are", limit, async (t) => {
-  const preferred = [{ weight: 100, term: { labelSelector: web, topologyKey: "zone" } }];
+test("affinity.pod_anti_affinity.preferred: rather not where the selected pods are", LIMIT, async (t) => {
+  const preferred = [{ weight: 100, term: { labelSelector: WEB, topologyKey: "zone" } }];
   await goesToB(t, zones, antiAffinity({ preferred }), [there("a")]);
 });
 
-test("affinity terms: namespaces other than the pod's own", limit, async (t) => {
-  const term = { labelSelector: web, topologyKey: "zone", namespaces: ["other"] };
+test("affinity terms: namespaces other than the pod's own", LIMIT, async (t) => {
+  const term = { labelSelector: WEB, topologyKey: "zone", namespaces: ["other"] };
   const others = [there("a", "other"), there("b")];
   await goesToB(t, zones, antiAffinity({ required: [term] }), others);
 });
 
 test(
   "topology_spread_constraints: DoNotSchedule keeps to the skew, ScheduleAnyway tries to",
-  limit,
+  LIMIT,
   async (t) => {
     for (const whenUnsatisfiable of ["DoNotSchedule", "ScheduleAnyway"]) {
-      const constraint = { maxSkew: 1, topologyKey: "zone", whenUnsatisfiable, labelSelector: web };
+      const constraint = { maxSkew: 1, topologyKey: "zone", whenUnsatisfiable, labelSelector: WEB };
       const template = { podConfig: { topologySpreadConstraints: [constraint] } };
       await goesToB(t, zones, template, [there("a"), there("a", "shop", "web-2")]);
     }
@@ -83,7 +83,7 @@ test(
       maxSkew: 1,
       topologyKey: "zone",
       whenUnsatisfiable: "DoNotSchedule",
-      labelSelector: web,
+      labelSelector: WEB,
     };
     const spread = { podConfig: { topologySpreadConstraints: [constraint], nodeSelector: { disk: "ssd" } } };
     const withDisk = [
@@ -94,7 +94,7 @@ test(
   },
 );
 
-test("tolerations: onto nodes with a matching taint, and no others onto them", limit, async (t) => {
+test("tolerations: onto nodes with a matching taint, and no others onto them", LIMIT, async (t) => {
   const full = [node("b", { conditions: [{ type: "DiskPressure", status: true }] })];
   await staysOut(t, full, {}, /disk-pressure/);
   const key = "node.kubernetes.io/disk-pressure";
@@ -110,13 +110,13 @@ test("tolerations: onto nodes with a matching taint, and no others onto them", l
   await staysOut(t, full, other, /disk-pressure/);
 });
 
-test("runtime_class_name: only nodes whose agent declares it", limit, async (t) => {
+test("runtime_class_name: only nodes whose agent declares it", LIMIT, async (t) => {
   const nodes = [node("a", {}), node("b", { runtimeClasses: ["sandboxed"] })];
   await goesToB(t, nodes, { podConfig: { runtimeClassName: "sandboxed" } });
   await staysOut(t, nodes, { podConfig: { runtimeClassName: "other" } }, /runtime class/i);
 });
 
-test("host_network: a port of the host is there once for each protocol", limit, async (t) => {
+test("host_network: a port of the host is there once for each protocol", LIMIT, async (t) => {
   const template = onHost([{ containerPort: 8080, protocol: "TCP" }]);
   const nodes = [node("a", {}), node("b", {})];
   const taken = (on: string) => waiting(template, { name: `old-${on}`, node: on });
@@ -127,7 +127,7 @@ test("host_network: a port of the host is there once for each protocol", limit, 
   await goesToB(t, [node("b", {})], { ...template, podConfig: { hostNetwork: false } }, [taken("b")]);
 });
 
-test("resources.extended: only nodes that have as many left", limit, async (t) => {
+test("resources.extended: only nodes that have as many left", LIMIT, async (t) => {
   const gpus = { "vendor.example/gpu": "2" };
   const nodes = [node("a", {}), node("b", { allocatable: gpus })];
   const wants = (amount: string) => {
@@ -141,7 +141,7 @@ test("resources.extended: only nodes that have as many left", limit, async (t) =
   ]);
 });
 
-test("resources.ephemeral_storage: only nodes with that much disk left", limit, async (t) => {
+test("resources.ephemeral_storage: only nodes with that much disk left", LIMIT, async (t) => {
   const nodes = [node("a", {}), node("b", { allocatable: { "ephemeral-storage": "10Gi" } })];
   const wants = (amount: string) => {
     const resources = { requests: { ephemeralStorage: amount } };
@@ -151,7 +151,7 @@ test("resources.ephemeral_storage: only nodes with that much disk left", limit, 
   await staysOut(t, nodes, wants("11Gi"), /ephemeral/);
 });
 
-test("init_containers: room for the most demanding one", limit, async (t) => {
+test("init_containers: room for the most demanding one", LIMIT, async (t) => {
   const init = (cpu: string) => ({
     initContainers: [{ name: "prepare", image: "app:v1", resources: { requests: { cpu } } }],
   });

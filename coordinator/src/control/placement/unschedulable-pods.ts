@@ -1,8 +1,17 @@
+import type { Moment } from "../../acting-time/acting-time.ts";
 import type { PodEntry } from "../../state/entries.ts";
 
 export interface UnschedulablePod {
   readonly summary: string;
   readonly sinceMs: number;
+}
+
+/** Returns the reason with its time translated: leaves out the time in which the coordinator could not act. */
+export function waitingSince(
+  waiting: UnschedulablePod | undefined,
+  { since }: Pick<Moment, "since">,
+): UnschedulablePod | undefined {
+  return waiting && { ...waiting, sinceMs: since(waiting.sinceMs) };
 }
 
 /** Holds the reasons why pods are unschedulable. They describe the present state and are not stored. */
@@ -30,7 +39,7 @@ export class UnschedulablePods {
     this.#onChange(pod, summary);
   }
 
-  /** It has waited for nothing until now. */
+  /** Restarts the pod's waiting time. */
   restart(uid: string): void {
     const known = this.#pods.get(uid);
     if (known !== undefined) this.#pods.set(uid, { ...known, sinceMs: this.#nowMs() });

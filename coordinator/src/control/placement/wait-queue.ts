@@ -10,11 +10,11 @@ export interface Waiting {
 
 interface Member extends Waiting {
   readonly group: Group;
-  /** It holds a place on this node until others have left. */
+  /** The node on which the pod has reserved a place until other pods have left. */
   nominated?: { readonly node: string; readonly miss: Miss };
 }
 
-/** Pods that placement can't tell apart: what one of them is refused, all are. */
+/** Pods that placement can't tell apart: a refusal of one holds for all. */
 interface Group {
   readonly key: string;
   readonly members: Map<string, Member>;
@@ -37,7 +37,7 @@ export interface WaitQueueOptions {
 
 /** A group whose search was in vain waits this long before the next one, doubling up to the second. Room that surely fits never waits. */
 const BACK_OFF: BackOff = { baseMs: 100, capMs: 10_000 };
-/** As kube-scheduler does: should a hint ever be missing, a pod waits no longer than this. */
+/** The longest wait before another attempt, as in kube-scheduler, in case a hint is ever missing. */
 const FLUSH_MS = 300_000;
 /** A summary may be this old; explaining asks every node. */
 const REFRESH_MS = 1_000;
@@ -120,7 +120,7 @@ export class WaitQueue {
     return member !== undefined && member.nominated === undefined && member.group.miss !== undefined;
   }
 
-  /** No node could take the pod, and preemption could not help: that holds for its whole group. */
+  /** Records that no node could take the pod and that preemption could not help. This holds for its whole group. */
   failed(uid: string): void {
     const member = this.#members.get(uid);
     if (member === undefined) return;

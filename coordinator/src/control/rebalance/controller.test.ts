@@ -8,15 +8,15 @@ import type { EventInput } from "../../model/event.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
 import type { PodEntry } from "../../state/entries.ts";
 import type { Store } from "../../store/index.ts";
-import { moveDeadlineMs, RebalanceController, type RebalanceSchedule } from "./controller.ts";
+import { MOVE_DEADLINE_MS, RebalanceController, type RebalanceSchedule } from "./controller.ts";
 import { isSettled, whyNotMoved } from "./movable.ts";
 
-const limit = { timeout: 20_000 };
+const LIMIT = { timeout: 20_000 };
 
-test("a move whose replacement is late is cancelled, and the pod stays where it is", limit, async (t) => {
+test("a move whose replacement is late is cancelled, and the pod stays where it is", LIMIT, async (t) => {
   const { state, clock } = await start(t, [moving("a", 1_000_000)]);
   for (let turns = 0; turns < 5; turns++) await settled();
-  clock.advance(moveDeadlineMs - 1);
+  clock.advance(MOVE_DEADLINE_MS - 1);
   for (let turns = 0; turns < 5; turns++) await settled();
   assert.notEqual(state.pod("shop", "a")?.record.drainingSince, undefined, "it has time until its deadline");
   clock.advance(1);
@@ -25,7 +25,7 @@ test("a move whose replacement is late is cancelled, and the pod stays where it 
   assert.equal(state.pod("shop", "a")?.record.node, "n1");
 });
 
-test("setting the wall clock neither ends a move nor prolongs it", limit, async (t) => {
+test("setting the wall clock neither ends a move nor prolongs it", LIMIT, async (t) => {
   const { state, clock, store } = await start(t, [moving("a", 1_000_000)]);
   const touch = async (): Promise<void> => {
     const pod = state.pod("shop", "a");
@@ -40,18 +40,18 @@ test("setting the wall clock neither ends a move nor prolongs it", limit, async 
   await touch();
   assert.notEqual(state.pod("shop", "a")?.record.drainingSince, undefined);
   clock.jumpWall(-7_200_000);
-  clock.advance(moveDeadlineMs);
+  clock.advance(MOVE_DEADLINE_MS);
   await soon("the move is given up", () => state.pod("shop", "a")?.record.drainingSince === undefined);
 });
 
-test("the schedule begins no moves while some are under way", limit, async (t) => {
+test("the schedule begins no moves while some are under way", LIMIT, async (t) => {
   const rebalance = { intervalMs: 60_000, maxMoves: 1, goal: "restore-spread" } as const;
   const { state, clock, suggestions } = await start(t, [moving("a", 1_000_000)], "", rebalance);
   for (let turns = 0; turns < 5; turns++) await settled();
   clock.advance(60_000);
   for (let turns = 0; turns < 5; turns++) await settled();
   assert.equal(suggestions.count, 0);
-  clock.advance(moveDeadlineMs - 60_000);
+  clock.advance(MOVE_DEADLINE_MS - 60_000);
   await soon("the move is given up", () => state.pod("shop", "a")?.record.drainingSince === undefined);
   await soon("others are looked for", () => {
     clock.advance(1_000);
@@ -59,7 +59,7 @@ test("the schedule begins no moves while some are under way", limit, async (t) =
   });
 });
 
-test("a pod that a drain moves is not cancelled", limit, async (t) => {
+test("a pod that a drain moves is not cancelled", LIMIT, async (t) => {
   const drained = moving("b", 1);
   const pods = [moving("a", 1), { ...drained, record: { ...drained.record, drainCause: "drain" } }];
   const { state } = await start(t, pods);
@@ -67,7 +67,7 @@ test("a pod that a drain moves is not cancelled", limit, async (t) => {
   assert.notEqual(state.pod("shop", "b")?.record.drainingSince, undefined);
 });
 
-test("a move that can't be cancelled is reported, and the others are cancelled", limit, async (t) => {
+test("a move that can't be cancelled is reported, and the others are cancelled", LIMIT, async (t) => {
   const { state, clock, events, failing } = await start(t, [moving("a", 1), moving("b", 1)], "pods/shop/a");
   await soon("the other is given up", () => state.pod("shop", "b")?.record.drainingSince === undefined);
   assert.deepEqual(

@@ -1,5 +1,6 @@
 import type { PodKey, RebalanceOptions, RebalancePlan } from "@forage/scheduler";
 import type { Logger } from "pino";
+import { ActingTime } from "../../acting-time/acting-time.ts";
 import { isReady } from "../../endpoints/readiness.ts";
 import { ObjectFaults } from "../../faults/object-faults.ts";
 import type { EventRecorder } from "../../model/event.ts";
@@ -28,10 +29,12 @@ export interface RebalanceControllerOptions {
   readonly store: Store;
   readonly state: ClusterView;
   readonly clock: Clock;
+  /** Default: all time counts. */
+  readonly time?: ActingTime | undefined;
   readonly log: Logger;
   readonly events: EventRecorder;
   readonly suggest: (options: RebalanceOptions) => RebalancePlan;
-  /** Undefined: only when it is asked to. */
+  /** Undefined: it rebalances on request only. */
   readonly rebalance?: RebalanceSchedule | undefined;
 }
 
@@ -41,19 +44,20 @@ export type MoveStart =
   | { readonly type: "later" | "refused"; readonly why: string };
 
 /** A pod whose replacement is not ready by then stays where it is. */
-export const moveDeadlineMs = 180_000;
+export const MOVE_DEADLINE_MS = 180_000;
 
 /** The delay after a move that could not be cancelled. */
 const RETRY_MS = 5_000;
 
-const movesKey = "moves";
-const scheduleKey = "schedule";
+const MOVES_KEY = "moves";
+const SCHEDULE_KEY = "schedule";
 
 /** Moves pods to better places: another is made first, and the workload's plan stops the one that it replaces. */
 export class RebalanceController {
   readonly #options: RebalanceControllerOptions;
   readonly #faults: ObjectFaults;
   readonly #loop: Loop;
+  readonly #time: ActingTime;
   #lastMs: number;
   /** The deadlines of moves, by the pods' uids. */
   #deadlines: ReadonlyMap<string, number> = new Map();
@@ -61,17 +65,19 @@ export class RebalanceController {
   constructor(options: RebalanceControllerOptions) {
     this.#options = options;
     this.#faults = new ObjectFaults({ loop: "rebalance", log: options.log, events: options.events });
+    this.#time = options.time ?? new ActingTime({ clock: options.clock });
     this.#lastMs = options.clock.monotonicMs();
     this.#loop = new Loop({
       name: "rebalance",
-      reconcile: (key) => (key === movesKey ? this.#giveUpLate() : this.#runScheduled()),
+      reconcile: (key) => (key === MOVES_KEY ? this.#giveUpLate() : this.#runScheduled()),
       clock: options.clock,
+      leastDelayMs: this.#time.leastDelayMs,
       log: options.log,
       state: options.state,
       wakeFor: (changes) => this.#wakeFor(changes),
     });
-    this.#loop.wake(movesKey);
-    if (options.rebalance !== undefined) this.#loop.wake(scheduleKey);
+    this.#loop.wake(MOVES_KEY);
+    if (options.rebalance !== undefined) this.#loop.wake(SCHEDULE_KEY);
   }
 
   close(): Promise<void> {
@@ -87,7 +93,7 @@ export class RebalanceController {
     return this.#options.suggest({ goal, maxMoves, movable });
   }
 
-  /** Begins a move, unless something speaks against it, for good or for now. */
+  /** Begins a move, unless something prevents it permanently or at present. */
   async move(key: string, why: string): Promise<MoveStart> {
     const { clock, events, log } = this.#options;
     const known = this.#movable(key);
@@ -131,7 +137,7 @@ export class RebalanceController {
     const moves = changes.some(
       ({ kind, after }) => kind === "pod" && after?.record.drainCause === "rebalance",
     );
-    if (moves) this.#loop.wake(movesKey);
+    if (moves) this.#loop.wake(MOVES_KEY);
   }
 
   #moving(): PodEntry[] {
@@ -139,7 +145,7 @@ export class RebalanceController {
   }
 
   async #giveUpLate(): Promise<number | undefined> {
-    const nowMs = this.#options.clock.monotonicMs();
+    const nowMs = this.#time.monotonicMs();
     const moving = this.#moving();
     this.#deadlines = new Map(moving.map((pod) => [pod.record.uid, this.#deadlineMs(pod)]));
     let nextMs = Number.POSITIVE_INFINITY;
@@ -151,13 +157,13 @@ export class RebalanceController {
     return nextMs === Number.POSITIVE_INFINITY ? undefined : nextMs;
   }
 
-  /** On the monotonic clock, so that setting the wall clock neither ends a move nor prolongs it. */
+  /** In the time to act, so that setting the wall clock neither ends a move nor prolongs it. */
   #deadlineMs({ record }: PodEntry): number {
     const known = this.#deadlines.get(record.uid);
     if (known !== undefined) return known;
-    const { clock } = this.#options;
-    const agoMs = Math.max(0, clock.nowMs() - (toEpochMs(record.drainingSince) ?? 0));
-    return clock.monotonicMs() + moveDeadlineMs - agoMs;
+    const { nowMs, since } = this.#time.now();
+    const agoMs = Math.max(0, nowMs - since(toEpochMs(record.drainingSince) ?? 0));
+    return this.#time.monotonicMs() + MOVE_DEADLINE_MS - agoMs;
   }
 
   /** Cancels a move. Returns false after an error, so that the caller continues with the other moves. */

@@ -6,7 +6,7 @@ import { updateLimits } from "../workload/update-limits.ts";
 export interface Movable {
   readonly pod: PodEntry;
   readonly resource: ResourceEntry | undefined;
-  /** All pods of its workload. */
+  /** All pods of the workload. */
   readonly siblings: readonly PodEntry[];
   readonly isReady: (pod: PodEntry) => boolean;
 }

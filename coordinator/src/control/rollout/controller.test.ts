@@ -12,11 +12,11 @@ import type { RolloutEntry } from "../../state/entries.ts";
 import { UnschedulablePods } from "../placement/unschedulable-pods.ts";
 import { RolloutController } from "./controller.ts";
 
-const limit = { timeout: 60_000 };
+const LIMIT = { timeout: 60_000 };
 
 test(
   "keeps a namespace's newest 500 finished rollouts with their apply ids, independent of the clock",
-  limit,
+  LIMIT,
   async (t) => {
     // The clock went backwards all the time.
     const rollouts = Array.from({ length: 620 }, (_, index) => finished(index, 1_000_000 - index));
@@ -39,7 +39,7 @@ test(
   },
 );
 
-test("forgets the oldest when one more is finished from the start", limit, async (t) => {
+test("forgets the oldest when one more is finished from the start", LIMIT, async (t) => {
   const rollouts = Array.from({ length: 500 }, (_, index) => finished(index, index));
   const { state, store } = await start(t, { rollouts });
   await settled();
@@ -51,7 +51,7 @@ test("forgets the oldest when one more is finished from the start", limit, async
 
 test(
   "of the rollouts that left a running job as it was, only the newest stays open beside the one that made it",
-  limit,
+  LIMIT,
   async (t) => {
     const { state, store, controller } = await start(t, {
       resources: [job()],
@@ -75,7 +75,7 @@ test(
   },
 );
 
-test("a service waits for its target, which stands after it in the bundle", limit, async (t) => {
+test("a service waits for its target, which stands after it in the bundle", LIMIT, async (t) => {
   const named = (kind: string) => ({ kind, name: "web", action: "create", specHash: "h1" });
   const rollout = aRollout({ id: "r-1", resources: [named("service"), named("container_service")] });
   const { controller } = await start(t, {

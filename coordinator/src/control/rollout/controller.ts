@@ -1,6 +1,7 @@
 import { RolloutReason, RolloutRecord, type RolloutResource } from "@forage/proto/forage/store/v1/store";
 import { RolloutStatus } from "@forage/proto/forest/v1/forage";
 import type { Logger } from "pino";
+import { ActingTime } from "../../acting-time/acting-time.ts";
 import type { ServiceFailure } from "../../destination/service-failure.ts";
 import { isReady } from "../../endpoints/readiness.ts";
 import { encodeRecord } from "../../model/codec.ts";
@@ -15,7 +16,7 @@ import type { Clock } from "../../time/clock.ts";
 import { blockers } from "../depends/dependency-gate.ts";
 import { jobProgressInput } from "../job/progress-input.ts";
 import { Loop } from "../loop.ts";
-import type { UnschedulablePods } from "../placement/unschedulable-pods.ts";
+import { type UnschedulablePods, waitingSince } from "../placement/unschedulable-pods.ts";
 import type { Prefetcher } from "../workload/prefetch.ts";
 import type { ProgressLimits } from "../workload/progress-limits.ts";
 import { type RolloutView, rolloutView } from "../workload/rollout-view.ts";
@@ -29,6 +30,8 @@ export interface RolloutControllerOptions {
   readonly store: Store;
   readonly state: ClusterView;
   readonly clock: Clock;
+  /** Default: all time counts. */
+  readonly time?: ActingTime | undefined;
   readonly log: Logger;
   readonly unschedulable: UnschedulablePods;
   /** Undefined: nodes have every image. */
@@ -42,10 +45,10 @@ export interface RolloutControllerOptions {
 }
 
 /** Finished rollouts kept per namespace; older ones and their apply ids are forgotten. */
-const maxFinishedPerNamespace = 500;
+const MAX_FINISHED_PER_NAMESPACE = 500;
 
-/** With the apply id of each, half of what one transaction takes. */
-const forgottenAtOnce = 50;
+/** The limit of rollouts deleted at once. With the apply id of each this is half of what one transaction takes. */
+const FORGOTTEN_AT_ONCE = 50;
 
 /** Follows each unfinished rollout, stores how its resources ended, and notifies watchers. */
 export class RolloutController {
@@ -54,16 +57,16 @@ export class RolloutController {
   readonly #retention: Loop;
   readonly #progress = new Map<string, readonly ResourceProgress[]>();
   readonly #watchers = new Map<string, Set<() => void>>();
-
-  readonly #upSinceMs: number;
+  readonly #time: ActingTime;
 
   constructor(options: RolloutControllerOptions) {
     this.#options = options;
-    this.#upSinceMs = options.clock.nowMs();
+    this.#time = options.time ?? new ActingTime({ clock: options.clock });
     this.#loop = new Loop({
       name: "rollout",
       reconcile: (id) => this.#reconcile(id),
       clock: options.clock,
+      leastDelayMs: this.#time.leastDelayMs,
       log: options.log,
       restMs: (id) => this.#restMs(id),
       state: options.state,
@@ -141,6 +144,7 @@ export class RolloutController {
         case "scale":
         case "service-address":
         case "api-token":
+        case "namespace":
           break;
         case "workload-status": {
           const record = (change.after ?? change.before)?.record;
@@ -153,7 +157,7 @@ export class RolloutController {
     }
   }
 
-  /** It may supersede others that name the same resources. */
+  /** Wakes the rollout and those that it may supersede because they name the same resources. */
   #wakeForRollout({ id, record }: RolloutEntry): void {
     this.#loop.wake(id);
     if (record.finished) this.#retention.wake(record.namespace);
@@ -205,8 +209,8 @@ export class RolloutController {
     target: RolloutResource,
     known: readonly ResourceProgress[] = [],
   ): RolloutInputs {
-    const { state, unschedulable, limits, clock, readyEndpoints, serviceFailure, routeTrouble } =
-      this.#options;
+    const { state, unschedulable, limits, readyEndpoints, serviceFailure, routeTrouble } = this.#options;
+    const moment = this.#time.now();
     const { namespace, createdAt } = rollout.record;
     const isService = target.kind === "service";
     const resource = state.resource(resourceKey(namespace, target.kind, target.name));
@@ -215,19 +219,20 @@ export class RolloutController {
       target,
       rolloutId: rollout.id,
       newer: this.#newer(rollout, target),
-      startedMs: toEpochMs(createdAt) ?? 0,
+      startedMs: Math.max(moment.upSinceMs, moment.since(toEpochMs(createdAt) ?? 0)),
       resource,
       job: jobProgressInput(resource, state),
       waitsFor: resource === undefined ? [] : blockers(resource, state),
       pods: state.podsOfWorkload(key),
       rollout: target.kind === "container_service" ? this.rolloutView(key) : undefined,
-      unschedulable: (uid) => unschedulable.get(uid),
+      unschedulable: (uid) => waitingSince(unschedulable.get(uid), moment),
       isReady: (pod) => isReady(pod, (node) => state.node(node)?.health.ready ?? false),
       readyEndpoints: isService ? readyEndpoints(namespace, target.name) : 0,
       serviceFailure: isService ? serviceFailure?.(namespace, target.name) : undefined,
       targetProgress: isService ? known.find((it) => isTargetOf(resource, it)) : undefined,
       routeTrouble: routeTrouble?.(target.kind, namespace, target.name) ?? "",
-      nowMs: clock.nowMs(),
+      nowMs: moment.nowMs,
+      since: moment.since,
       limits,
     };
     return { input, progress: progressOf(input) };
@@ -242,9 +247,8 @@ export class RolloutController {
 
   /** Returns the state of a container service's rollout attempt, by the key of its workload. */
   rolloutView(key: string): RolloutView | undefined {
-    const { clock } = this.#options;
-    const view = { ...this.#options, upSinceMs: this.#upSinceMs, pickVictims: () => [] };
-    return rolloutView(workloadInput(key, clock.nowMs(), view));
+    const view = { ...this.#options, pickVictims: () => [] };
+    return rolloutView(workloadInput(key, this.#time.now(), view));
   }
 
   async #writeDown(rollout: RolloutEntry, progress: readonly ResourceProgress[]): Promise<void> {
@@ -267,14 +271,14 @@ export class RolloutController {
       );
   }
 
-  /** Also of rollouts that were finished from the start, since their applies changed nothing. */
+  /** Deletes old rollouts, including those that were finished from the start because their applies changed nothing. */
   async #forgetOld(namespace: string): Promise<number | undefined> {
     const { state } = this.#options;
     const finished = state.rollouts(namespace).filter((r) => r.record.finished);
-    const surplus = Math.max(0, finished.length - maxFinishedPerNamespace);
+    const surplus = Math.max(0, finished.length - MAX_FINISHED_PER_NAMESPACE);
     const oldest = finished.sort((a, b) => compareRollouts(a.record, b.record)).slice(0, surplus);
-    for (let first = 0; first < oldest.length; first += forgottenAtOnce) {
-      const part = oldest.slice(first, first + forgottenAtOnce).flatMap((r): Op[] => [
+    for (let first = 0; first < oldest.length; first += FORGOTTEN_AT_ONCE) {
+      const part = oldest.slice(first, first + FORGOTTEN_AT_ONCE).flatMap((r): Op[] => [
         { kind: "delete", key: rolloutKey(r.id) },
         { kind: "delete", key: applyKey(namespace, r.record.applyId) },
       ]);

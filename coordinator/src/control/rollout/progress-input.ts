@@ -5,6 +5,7 @@ import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
 import type { Waiting } from "../depends/waits-for.ts";
 import type { JobProgressInput } from "../job/progress-input.ts";
 import type { UnschedulablePod } from "../placement/unschedulable-pods.ts";
+import type { Since } from "../workload/availability.ts";
 import type { ProgressLimits } from "../workload/progress-limits.ts";
 import type { RolloutView } from "../workload/rollout-view.ts";
 
@@ -43,5 +44,7 @@ export interface ProgressInput {
   /** The fault of the route or of the service's inline route. Empty if there is none. */
   readonly routeTrouble?: string;
   readonly nowMs: number;
+  /** Translates a time on record. Default: all time counts. */
+  readonly since?: Since;
   readonly limits: ProgressLimits;
 }

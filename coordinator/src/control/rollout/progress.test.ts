@@ -16,15 +16,19 @@ import type { ProgressInput, ResourceProgress } from "./progress-input.ts";
 
 const entry = aWorkloadEntry();
 const hash = entry.workload?.templateHash ?? "";
-const deadlineMs = 600_000;
-const startedMs = 1_000_000;
-const ready = { ready: true };
-const noTarget: ServiceFailure = {
+const DEADLINE_MS = 600_000;
+const STARTED_MS = 1_000_000;
+const READY = { ready: true };
+const NO_TARGET: ServiceFailure = {
   reason: "TargetNotFound",
   message: "there is no container_service/web",
   mayPass: false,
 };
-const noPort: ServiceFailure = { reason: "PortNotFound", message: "port 80 is not published", mayPass: true };
+const NO_PORT: ServiceFailure = {
+  reason: "PortNotFound",
+  message: "port 80 is not published",
+  mayPass: true,
+};
 
 describe("how far a workload has come that was applied as it was", () => {
   for (const [what, fields, expected] of [
@@ -32,34 +36,37 @@ describe("how far a workload has come that was applied as it was", () => {
     ["pods without a node", { pods: [pod("a", { node: "" })] }, "PENDING 0/2 ready; 1 being placed"],
     [
       "no node fits",
-      { pods: [pod("a", { node: "" })], unschedulable: () => ({ summary: "0/3 nodes", sinceMs: startedMs }) },
+      {
+        pods: [pod("a", { node: "" })],
+        unschedulable: () => ({ summary: "0/3 nodes", sinceMs: STARTED_MS }),
+      },
       "PENDING 0/2 ready; 1 waiting for a node: 0/3 nodes",
     ],
     [
       "no node has fitted for long",
       {
         pods: [pod("a", { node: "" })],
-        unschedulable: () => ({ summary: "0/3 nodes", sinceMs: startedMs - 20_000 }),
+        unschedulable: () => ({ summary: "0/3 nodes", sinceMs: STARTED_MS - 20_000 }),
       },
       "FAILED UNSCHEDULABLE 0/2 ready; no node fits: 0/3 nodes",
     ],
-    ["one starts", { pods: [pod("a"), pod("b", { status: ready })] }, "IN_PROGRESS 1/2 ready; 1 starting"],
+    ["one starts", { pods: [pod("a"), pod("b", { status: READY })] }, "IN_PROGRESS 1/2 ready; 1 starting"],
     [
       "an old revision is left",
-      { pods: [pod("a", { status: ready }), pod("b", { status: ready }), pod("c", { hash: "old" })] },
+      { pods: [pod("a", { status: READY }), pod("b", { status: READY }), pod("c", { hash: "old" })] },
       "IN_PROGRESS 2/2 ready; 1 of an older revision left",
     ],
     [
       "all are ready",
-      { pods: [pod("a", { status: ready }), pod("b", { status: ready })] },
+      { pods: [pod("a", { status: READY }), pod("b", { status: READY })] },
       "SUCCEEDED 2/2 ready",
     ],
     [
       "old ones are only stopping",
       {
         pods: [
-          pod("a", { status: ready }),
-          pod("b", { status: ready }),
+          pod("a", { status: READY }),
+          pod("b", { status: READY }),
           pod("c", { hash: "old", stopping: true }),
         ],
       },
@@ -68,8 +75,8 @@ describe("how far a workload has come that was applied as it was", () => {
     [
       "one has not been ready for long enough",
       {
-        pods: [pod("a", { status: ready }), pod("b", { status: ready, observedAtMs: startedMs })],
-        limits: { deadlineMs, placementMs: 20_000, stableMs: 1_000 },
+        pods: [pod("a", { status: READY }), pod("b", { status: READY, observedAtMs: STARTED_MS })],
+        limits: { deadlineMs: DEADLINE_MS, placementMs: 20_000, stableMs: 1_000 },
       },
       "IN_PROGRESS 2/2 ready",
     ],
@@ -77,13 +84,13 @@ describe("how far a workload has come that was applied as it was", () => {
       "one is ready again after a crash",
       {
         pods: [
-          pod("a", { status: ready }),
+          pod("a", { status: READY }),
           pod("b", {
             status: { ready: true, containers: [{ name: "main", restartCount: 1 }] },
-            observedAtMs: startedMs,
+            observedAtMs: STARTED_MS,
           }),
         ],
-        nowMs: startedMs + 9_999,
+        nowMs: STARTED_MS + 9_999,
       },
       "IN_PROGRESS 2/2 ready",
     ],
@@ -94,7 +101,7 @@ describe("how far a workload has come that was applied as it was", () => {
     ],
     [
       "the deadline has passed",
-      { pods: [pod("a"), pod("b", { status: ready })], nowMs: startedMs + deadlineMs },
+      { pods: [pod("a"), pod("b", { status: READY })], nowMs: STARTED_MS + DEADLINE_MS },
       "FAILED DEADLINE 1/2 ready after the progress deadline of 600 s; 1 starting",
     ],
     [
@@ -120,7 +127,7 @@ describe("how far a workload has come that was applied as it was", () => {
 
 describe("how far a workload has come that was changed", () => {
   const { PROGRESSING, SUCCEEDED, ROLLING_BACK, ROLLED_BACK, FAILED } = AttemptState;
-  const two = [pod("a", { status: ready }), pod("b", { status: ready })];
+  const two = [pod("a", { status: READY }), pod("b", { status: READY })];
   const change = { action: "update" };
   const cause = { message: "0/2 ready; it crashed", reason: RolloutReason.CRASH };
   const canary = { type: "canary", pods: 1 } as const;
@@ -141,7 +148,7 @@ describe("how far a workload has come that was changed", () => {
       "a canary waits",
       {
         rollout: view({ state: PROGRESSING }, { hold: canary, waitsForPromotion: true }),
-        pods: [pod("a", { status: ready }), pod("b", { hash: "old" })],
+        pods: [pod("a", { status: READY }), pod("b", { hash: "old" })],
       },
       "IN_PROGRESS 1/2 ready; 1 of an older revision left; waits for a promotion after 1 pod of the new revision: forage rollout promote k/web -n shop, or undo",
     ],
@@ -173,17 +180,17 @@ describe("how far other resources have come", () => {
     ["a service has no endpoints", { resource: aServiceEntry() }, "SUCCEEDED 0 endpoints ready"],
     [
       "a service whose target doesn't exist",
-      { resource: aServiceEntry(), serviceFailure: noTarget },
+      { resource: aServiceEntry(), serviceFailure: NO_TARGET },
       "SUCCEEDED 0 endpoints ready: TargetNotFound: there is no container_service/web",
     ],
     [
       "a service whose port isn't published yet",
-      { resource: aServiceEntry(), serviceFailure: noPort },
+      { resource: aServiceEntry(), serviceFailure: NO_PORT },
       "IN_PROGRESS 0 endpoints ready: PortNotFound: port 80 is not published",
     ],
     [
       "a service whose port isn't published at the deadline",
-      { resource: aServiceEntry(), serviceFailure: noPort, nowMs: 1_700_000_000_000 },
+      { resource: aServiceEntry(), serviceFailure: NO_PORT, nowMs: 1_700_000_000_000 },
       "SUCCEEDED 0 endpoints ready: PortNotFound: port 80 is not published",
     ],
     [
@@ -224,7 +231,7 @@ describe("how far other resources have come", () => {
         resource: aWorkloadEntry({ deleting: true }),
         target: removal,
         pods: [pod("a", { stopping: true }), pod("b", { stopping: true, node: "n2" })],
-        nowMs: startedMs + deadlineMs,
+        nowMs: STARTED_MS + DEADLINE_MS,
       },
       "FAILED DEADLINE stopping 2 pods after the progress deadline of 600 s, on n1, n2",
     ],
@@ -234,22 +241,22 @@ describe("how far other resources have come", () => {
 });
 
 describe("when time alone can change the answer", () => {
-  test("at the deadline", () => assert.equal(nextEvaluationMs(inputOf({})), deadlineMs));
+  test("at the deadline", () => assert.equal(nextEvaluationMs(inputOf({})), DEADLINE_MS));
   test("when a pod has waited for a node for too long", () => {
     const pods = [pod("a", { node: "" })];
-    const unschedulable = () => ({ summary: "", sinceMs: startedMs - 5_000 });
+    const unschedulable = () => ({ summary: "", sinceMs: STARTED_MS - 5_000 });
     assert.equal(nextEvaluationMs(inputOf({ pods, unschedulable })), 15_000);
   });
   test("when a ready pod has proved itself", () => {
-    const pods = [pod("a", { status: ready, observedAtMs: startedMs })];
-    const limits = { deadlineMs, placementMs: 20_000, stableMs: 1_000 };
+    const pods = [pod("a", { status: READY, observedAtMs: STARTED_MS })];
+    const limits = { deadlineMs: DEADLINE_MS, placementMs: 20_000, stableMs: 1_000 };
     assert.equal(nextEvaluationMs(inputOf({ pods, limits })), 1_000);
   });
   test("never at once, though everything is due", () => {
     const pods = [pod("a", { node: "" })];
     const unschedulable = () => ({ summary: "", sinceMs: 0 });
-    assert.ok(nextEvaluationMs(inputOf({ pods, unschedulable, nowMs: startedMs + deadlineMs - 1 })) >= 10);
-    assert.ok(nextEvaluationMs(inputOf({ pods, unschedulable, nowMs: startedMs + deadlineMs })) >= 1_000);
+    assert.ok(nextEvaluationMs(inputOf({ pods, unschedulable, nowMs: STARTED_MS + DEADLINE_MS - 1 })) >= 10);
+    assert.ok(nextEvaluationMs(inputOf({ pods, unschedulable, nowMs: STARTED_MS + DEADLINE_MS })) >= 1_000);
   });
 });
 
@@ -277,14 +284,14 @@ function inputOf(fields: Fields): ProgressInput {
       ...target,
     }),
     rolloutId: "r-1",
-    startedMs,
+    startedMs: STARTED_MS,
     resource: entry,
     pods: [],
     unschedulable: () => undefined,
     isReady: (p) => p.status?.ready ?? false,
     readyEndpoints: 0,
-    nowMs: startedMs,
-    limits: { deadlineMs, placementMs: 20_000, stableMs: 0 },
+    nowMs: STARTED_MS,
+    limits: { deadlineMs: DEADLINE_MS, placementMs: 20_000, stableMs: 0 },
     ...rest,
   };
 }

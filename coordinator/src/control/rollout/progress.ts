@@ -52,17 +52,21 @@ export function nextEvaluationMs(input: ProgressInput): number {
   }
   // Times in the past were evaluated now. They must not cause the next evaluation at once.
   const ahead = due.filter((dueMs) => dueMs > nowMs);
-  return ahead.length === 0 ? limits.deadlineMs : Math.max(minCheckMs, Math.min(...ahead) - nowMs);
+  return ahead.length === 0 ? limits.deadlineMs : Math.max(MIN_CHECK_MS, Math.min(...ahead) - nowMs);
 }
 
 /** Timers are not exact; a look that comes a little early must not spin. */
-const minCheckMs = 10;
+const MIN_CHECK_MS = 10;
 /** Returns the time at which a ready pod counts as done. */
-function stableAtMs(pod: PodEntry, { limits, resource, nowMs }: ProgressInput): number {
-  return availableAtMs(pod, resource?.workload?.settings.minReadyMs ?? limits.stableMs, nowMs);
+function stableAtMs(pod: PodEntry, input: ProgressInput): number {
+  const { limits, resource } = input;
+  return availableAtMs(pod, resource?.workload?.settings.minReadyMs ?? limits.stableMs, input);
 }
 
-/** It was applied again; the same content again counts, too. Rollouts of before that was written down have no generation. */
+/**
+ * Reports whether the resource was applied again since; the same content counts too. Rollouts of versions that didn't record
+ * it have no generation.
+ */
 function isAnother({ record }: ResourceEntry, { generation, specHash }: RolloutResource): boolean {
   return generation === 0n ? record.specHash !== specHash : record.generation !== generation;
 }
@@ -151,7 +155,7 @@ function heldText({ rollout, target, resource }: ProgressInput): string {
   return `waits for a promotion after ${pods} of the new revision: ${hint(namespace, `rollout promote ${name}`)}, or undo`;
 }
 
-/** For a job, however long that runs; for anything else until the deadline. */
+/** Returns the progress of a resource that waits: for a job without a limit, for anything else until the deadline. */
 function waiting(input: ProgressInput, waitsFor: readonly Waiting[]): ResourceProgress {
   const text = waitingText(waitsFor);
   if (waitsFor.some((one) => one.failed)) return failed(input, text, RolloutReason.CRASH);

@@ -4,27 +4,37 @@ import type { PodEntry } from "../../state/entries.ts";
 import type { ProgressLimits } from "./progress-limits.ts";
 
 /** A container that has crashed before proves itself for longer: the time after which its first retry is due. */
-const stableAfterCrashMs = 10_000;
+const STABLE_AFTER_CRASH_MS = 10_000;
+
+/** Translates a time on record, as `Moment.since` does. */
+export type Since = (atMs: number) => number;
 
 /**
  * Returns the time at which a ready pod counts as available; the delay excludes pods that crash at once. A pod that is ready
  * since a future time was ready before the clock was set back, and is available already.
  */
-export function availableAtMs(pod: PodEntry, stableMs: number, nowMs: number): number {
-  const sinceMs = pod.readySinceMs ?? pod.observedAtMs ?? 0;
+export function availableAtMs(
+  pod: PodEntry,
+  stableMs: number,
+  { nowMs, since }: Pick<AvailabilityInput, "nowMs" | "since">,
+): number {
+  const recordedMs = pod.readySinceMs ?? pod.observedAtMs ?? 0;
+  const sinceMs = since === undefined ? recordedMs : since(recordedMs);
   if (sinceMs > nowMs) return nowMs;
   const crashed = pod.status?.containers.some((container) => container.restartCount > 0) ?? false;
-  return sinceMs + (crashed ? Math.max(stableAfterCrashMs, stableMs) : stableMs);
+  return sinceMs + (crashed ? Math.max(STABLE_AFTER_CRASH_MS, stableMs) : stableMs);
 }
 
 export interface AvailabilityInput {
   readonly nodeReady: (name: string) => boolean;
   readonly nowMs: number;
+  /** Default: all time counts. */
+  readonly since?: Since | undefined;
 }
 
-/** It serves, and has done so for long enough. */
+/** Reports whether the pod serves and has done so for long enough. */
 export function isAvailable(pod: PodEntry, stableMs: number, input: AvailabilityInput): boolean {
-  return isReady(pod, input.nodeReady) && availableAtMs(pod, stableMs, input.nowMs) <= input.nowMs;
+  return isReady(pod, input.nodeReady) && availableAtMs(pod, stableMs, input) <= input.nowMs;
 }
 
 /** Returns the time for which a pod has to be ready. */

@@ -5,7 +5,7 @@ import { updateLimits } from "./update-limits.ts";
 export interface Budget {
   /** Ready replicas that must be left at any time. */
   readonly needed: number;
-  /** Pods that may be on their way from one node to another at the same time. */
+  /** The number of pods that may be moving from one node to another at the same time. */
   readonly moving: number;
 }
 

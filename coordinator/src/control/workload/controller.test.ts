@@ -9,9 +9,9 @@ import { aView, type Contents, opsOf } from "../../../test/support/view.ts";
 import { decodeRecord } from "../../model/codec.ts";
 import { WorkloadController } from "./controller.ts";
 
-const limit = { timeout: 120_000 };
+const LIMIT = { timeout: 120_000 };
 
-test("replicas too long for one transaction are made all the same, once each", limit, async (t) => {
+test("replicas too long for one transaction are made all the same, once each", LIMIT, async (t) => {
   const env = Array.from({ length: 10 }, (_, index) => {
     return { name: `V${index}`, valueSource: { $case: "value", value: "x".repeat(5_000) } };
   });
@@ -24,7 +24,7 @@ test("replicas too long for one transaction are made all the same, once each", l
   assert.equal(new Set(state.pods().map(({ record }) => record.uid)).size, 120);
 });
 
-test("pods of a revision share one stored template, which goes with the last of them", limit, async (t) => {
+test("pods of a revision share one stored template, which goes with the last of them", LIMIT, async (t) => {
   const value = "x".repeat(400_000);
   const env = [{ name: "LARGE", valueSource: { $case: "value", value } }];
   const spec = { scaling: { replicas: 300 }, container: { name: "main", image: "app:v1", env } };
@@ -53,7 +53,7 @@ test("pods of a revision share one stored template, which goes with the last of 
 
 test(
   "a new revision's pods get their own template, and the old one goes with the old pods",
-  limit,
+  LIMIT,
   async (t) => {
     const spec = { scaling: { replicas: 2 }, updateStrategy: { type: "Recreate" } };
     const { state, store } = await start(t, { resources: [aWorkloadEntry({ spec })], nodes: [aNode()] });
@@ -71,7 +71,7 @@ test(
   },
 );
 
-test("a pod that is rewritten keeps referring to its template", limit, async (t) => {
+test("a pod that is rewritten keeps referring to its template", LIMIT, async (t) => {
   const { state, store } = await start(t, {
     resources: [aWorkloadEntry({ spec: { scaling: { replicas: 1 } } })],
   });
@@ -86,7 +86,7 @@ test("a pod that is rewritten keeps referring to its template", limit, async (t)
   assert.equal(state.pods()[0]?.record.template?.container?.image, "app:v1");
 });
 
-test("makes no pods before the coordinator has started", limit, async (t) => {
+test("makes no pods before the coordinator has started", LIMIT, async (t) => {
   const { promise, resolve } = Promise.withResolvers<void>();
   const { state } = await start(t, { resources: [aWorkloadEntry()] }, promise);
   await settled();
@@ -95,7 +95,7 @@ test("makes no pods before the coordinator has started", limit, async (t) => {
   await until("they are made", () => state.pods().length === 2);
 });
 
-test("scaling down while the labels change stops some and relabels the rest", limit, async (t) => {
+test("scaling down while the labels change stops some and relabels the rest", LIMIT, async (t) => {
   const spec = { scaling: { replicas: 3 } };
   const { state, store } = await start(t, { resources: [aWorkloadEntry({ spec })], nodes: [aNode()] });
   await until("three are made", () => state.pods().length === 3);
@@ -105,7 +105,7 @@ test("scaling down while the labels change stops some and relabels the rest", li
   await until("it has the label", () => state.pods()[0]?.record.labels.release === "2");
 });
 
-test("restart_policy: a pod that may end is replaced ten seconds after it has", limit, async (t) => {
+test("restart_policy: a pod that may end is replaced ten seconds after it has", LIMIT, async (t) => {
   const spec = { scaling: { replicas: 1 }, podConfig: { restartPolicy: "Never" } };
   const workload = aWorkloadEntry({ spec });
   const { state, store, clock } = await start(t, { resources: [workload], nodes: [aNode()] });
@@ -124,7 +124,7 @@ test("restart_policy: a pod that may end is replaced ten seconds after it has", 
   await until("another is there", () => state.pods().length === 2);
 });
 
-test("a deleted workload goes with the last of its pods", limit, async (t) => {
+test("a deleted workload goes with the last of its pods", LIMIT, async (t) => {
   const pods = [aPod({ name: "a" }), aPod({ name: "b", node: "" })];
   const { state, store } = await start(t, {
     resources: [aWorkloadEntry({ deleting: true })],
@@ -140,7 +140,7 @@ test("a deleted workload goes with the last of its pods", limit, async (t) => {
 
 test(
   "the placement deadline of waiting pods starts over when a placed pod of their workload has gone",
-  limit,
+  LIMIT,
   async (t) => {
     const spec = { scaling: { replicas: 3 } };
     const hash = aWorkloadEntry({ spec }).wanted?.templateHash ?? "";

@@ -1,9 +1,10 @@
 import type { WorkloadStatusRecord } from "@forage/proto/forage/store/v1/store";
 import type { Logger } from "pino";
+import { ActingTime } from "../../acting-time/acting-time.ts";
 import { CoordinatorError } from "../../errors.ts";
 import { eachBatch, type StoreWrite } from "../../model/batches.ts";
 import type { EventRecorder } from "../../model/event.ts";
-import { prefixes, resourceKey } from "../../model/keys.ts";
+import { PREFIXES, resourceKey } from "../../model/keys.ts";
 import { workloadKey } from "../../model/workload.ts";
 import type { ClusterView } from "../../state/cluster-view.ts";
 import type { Change, PodEntry, ResourceEntry } from "../../state/entries.ts";
@@ -31,6 +32,8 @@ export interface WorkloadControllerOptions {
   readonly store: Store;
   readonly state: ClusterView;
   readonly clock: Clock;
+  /** Default: all time counts. */
+  readonly time?: ActingTime | undefined;
   readonly log: Logger;
   /** Receives every step before it is carried out. */
   readonly steps: StepSink;
@@ -55,15 +58,16 @@ export interface WorkloadControllerOptions {
 export class WorkloadController {
   readonly #options: WorkloadControllerOptions;
   readonly #loop: Loop;
-  readonly #upSinceMs: number;
+  readonly #time: ActingTime;
 
   constructor(options: WorkloadControllerOptions) {
     this.#options = options;
-    this.#upSinceMs = options.clock.nowMs();
+    this.#time = options.time ?? new ActingTime({ clock: options.clock });
     this.#loop = new Loop({
       name: "workload",
       reconcile: (key) => this.#reconcile(key),
       clock: options.clock,
+      leastDelayMs: this.#time.leastDelayMs,
       log: options.log,
       started: options.started,
       restMs: (key) => yieldMsOf(options.state.podCountOf(key)),
@@ -113,7 +117,7 @@ export class WorkloadController {
     for (const key of withRoom) this.#madeRoom(key);
   }
 
-  /** Its pods that wait for a node have only now got the place of the one that went. */
+  /** Wakes the workload whose pods wait for a node: a removed pod has only now made room for them. */
   #madeRoom(key: string): void {
     for (const pod of this.#options.state.unboundPods(key))
       this.#options.unschedulable.restart(pod.record.uid);
@@ -130,7 +134,10 @@ export class WorkloadController {
     return againMs;
   }
 
-  /** Only this loop makes pods of the workload, so none can be made of a template that is being removed. */
+  /**
+   * Deletes templates that no pod uses. Only this loop creates pods of the workload, so no pod can be created from a template
+   * that is being deleted.
+   */
   async #forgetTemplates(key: string): Promise<void> {
     const { state } = this.#options;
     const writes = state.unusedTemplates(key).map((template): StoreWrite => {
@@ -146,8 +153,8 @@ export class WorkloadController {
   }
 
   async #reconcileService(key: string): Promise<number | undefined> {
-    const { clock, events } = this.#options;
-    const input = workloadInput(key, clock.nowMs(), { ...this.#options, upSinceMs: this.#upSinceMs });
+    const { events } = this.#options;
+    const input = workloadInput(key, this.#time.now(), this.#options);
     this.#options.prefetcher?.want(key, prefetchRequest(input));
     const steps = keepFailedPods(addDrainStops(planWorkload(input), input), input);
     if (steps.length > 0) {
@@ -159,12 +166,15 @@ export class WorkloadController {
     return nextEvaluationMs(input);
   }
 
-  /** In as few transactions as the store's limits allow, each only if the resource and what was decided about it are as they were. */
+  /**
+   * Executes the steps in as few transactions as the store's limits allow. Each requires that the resource and the decisions
+   * about it are unchanged.
+   */
   async #execute(key: string, { resource }: WorkloadInput, steps: readonly WorkloadStep[]): Promise<void> {
     const { store, state, clock, randomName } = this.#options;
     const nowMs = clock.nowMs();
     const priorityOf = (name: string) => state.objects.priorityOf(name);
-    const statusKey = prefixes.workloadStatuses + key;
+    const statusKey = PREFIXES.workloadStatuses + key;
     const status = state.workloadStatuses.get(statusKey);
     const hasTemplate = (template: string) => state.podTemplates.has(template);
     const context = { resource, status: status?.record, nowMs, randomName, priorityOf, hasTemplate };

@@ -13,19 +13,19 @@ import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
 import { planWorkload } from "./plan.ts";
 import type { WorkloadStep } from "./workload-step.ts";
 
-const seeds = 150;
-const rounds = 40;
+const SEEDS = 150;
+const ROUNDS = 40;
 /** A round starts or stops at least one pod of those few that these workloads have. */
-const calmRounds = 60;
+const CALM_ROUNDS = 60;
 
 test("from anywhere the plan gets there, without ever having too many or too few on the way", () => {
-  for (let seed = 0; seed < seeds; seed++) {
+  for (let seed = 0; seed < SEEDS; seed++) {
     const fleet = new Fleet(randomOf(seed));
-    for (let round = 0; round < rounds; round++) {
+    for (let round = 0; round < ROUNDS; round++) {
       fleet.change();
       checkStep(fleet, `seed ${seed} round ${round}`);
     }
-    for (let round = 0; round < calmRounds; round++) {
+    for (let round = 0; round < CALM_ROUNDS; round++) {
       fleet.settle();
       checkStep(fleet, `seed ${seed} calm round ${round}`);
     }
@@ -60,7 +60,7 @@ function checkStep(fleet: Fleet, where: string): void {
   );
 }
 
-/** Pods of one workload on hosts that come and go. */
+/** Simulates the pods of one workload on hosts that come and go. */
 class Fleet {
   pods: PodEntry[] = [];
   #resource: ResourceEntry = aWorkloadEntry();
@@ -134,7 +134,7 @@ class Fleet {
     }
   }
 
-  /** Everything that waits for something gets it. */
+  /** Satisfies everything that pods and workloads wait for. */
   settle(): void {
     this.#away.clear();
     for (const pod of this.pods) this.#progress(pod, true);

@@ -35,9 +35,9 @@ type ImagesAhead = ReadonlyMap<string, ImagesOnNode>;
 export type RolloutUpdate = WorkloadStep & { readonly type: "update-rollout" };
 
 /** The factor by which the wait for an unavailable registry is longer than others, because the revision is not its cause. */
-const registryPatience = 6;
+const REGISTRY_PATIENCE = 6;
 /** Progress is written down so often at most in the time of one deadline, or each pod of many would cost a write. */
-const notesPerDeadline = 10;
+const NOTES_PER_DEADLINE = 10;
 
 /** Reports whether the try has come further or to its end. Undefined: neither. Pure. */
 export function evaluateRollout(look: RolloutContext, input: WorkloadInput): RolloutUpdate | undefined {
@@ -75,9 +75,9 @@ export function rolloutUpdateTimesMs(look: RolloutContext, input: WorkloadInput)
   const sinceMs = progressedMs(attempt, input);
   const deadlineMs = deadlineMsOf(look, input);
   times.push(
-    sinceMs + deadlineMs / notesPerDeadline,
+    sinceMs + deadlineMs / NOTES_PER_DEADLINE,
     sinceMs + deadlineMs,
-    sinceMs + deadlineMs * registryPatience,
+    sinceMs + deadlineMs * REGISTRY_PATIENCE,
   );
   return times;
 }
@@ -129,7 +129,7 @@ function waitingOf(
   input: WorkloadInput,
 ): UnschedulablePod | undefined {
   const waiting = input.unschedulable(uid);
-  const startedMs = toEpochMs(rolloutState.attempt.startedAt) ?? 0;
+  const startedMs = sinceOf(rolloutState.attempt.startedAt, input);
   return waiting && { ...waiting, sinceMs: Math.max(waiting.sinceMs, startedMs) };
 }
 
@@ -140,7 +140,7 @@ function progress(look: RolloutContext, input: WorkloadInput): RolloutUpdate | u
   if (now <= attempt.progress) return undefined;
   const sinceNoteMs = input.nowMs - progressedMs(attempt, input);
   const canary = hold.type === "canary" && attempt.progress < hold.pods && now >= hold.pods;
-  if (!canary && sinceNoteMs < deadlineMsOf(look, input) / notesPerDeadline) return undefined;
+  if (!canary && sinceNoteMs < deadlineMsOf(look, input) / NOTES_PER_DEADLINE) return undefined;
   const why = canary ? `${now} new pods are available; the rest waits for a promotion` : counts(look, input);
   return update(attempt, { progress: now, progressedAt: toTimestamp(input.nowMs) }, why);
 }
@@ -148,7 +148,7 @@ function progress(look: RolloutContext, input: WorkloadInput): RolloutUpdate | u
 function isLate(look: RolloutContext, input: WorkloadInput): boolean {
   if (waitsForPromotion(look, input)) return false;
   const forRegistry = waitsForRegistry(look.current()) || waitsForImages(look.ahead());
-  const patience = forRegistry ? registryPatience : 1;
+  const patience = forRegistry ? REGISTRY_PATIENCE : 1;
   return input.nowMs - progressedMs(look.rolloutState.attempt, input) >= deadlineMsOf(look, input) * patience;
 }
 
@@ -165,9 +165,14 @@ function deadlineMsOf({ workload }: RolloutContext, { limits }: WorkloadInput): 
   return workload.settings.deadlineMs ?? limits.deadlineMs;
 }
 
-/** Returns the time of the last progress. Time without a coordinator does not count. */
-function progressedMs(attempt: RolloutAttempt, { upSinceMs }: WorkloadInput): number {
-  return Math.max(upSinceMs, toEpochMs(attempt.progressedAt) ?? 0);
+/** Returns the time of the last progress. Time in which the coordinator could not act does not count. */
+function progressedMs(attempt: RolloutAttempt, input: WorkloadInput): number {
+  return Math.max(input.upSinceMs, sinceOf(attempt.progressedAt, input));
+}
+
+function sinceOf(at: RolloutAttempt["startedAt"], { since }: WorkloadInput): number {
+  const atMs = toEpochMs(at) ?? 0;
+  return since === undefined ? atMs : since(atMs);
 }
 
 /** Back to the last good revision, or an end that leaves the pods as they are. */

@@ -4,13 +4,13 @@ import { RolloutPlay } from "../../../test/support/rollout-play.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
 import { rolloutView } from "./rollout-view.ts";
 
-const deadlineMs = 600_000;
-const four = { scaling: { replicas: 4 } };
+const DEADLINE_MS = 600_000;
+const FOUR = { scaling: { replicas: 4 } };
 
-/** Pods of app:v1 that have proved themselves: p0 to p3. */
+/** Returns a rollout with four pods of app:v1, p0 to p3, that have succeeded. */
 function running(): RolloutPlay {
   const play = new RolloutPlay();
-  play.apply("app:v1", four);
+  play.apply("app:v1", FOUR);
   play.finish();
   return play;
 }
@@ -23,7 +23,7 @@ describe("a paused rollout", () => {
   test("begins nothing", () => {
     const play = running();
     play.decide({ paused: true });
-    play.apply("app:v2", four);
+    play.apply("app:v2", FOUR);
     assert.deepEqual(play.finish(), ["start revision 2"]);
     assert.equal(count(play, "app:v1"), 4);
   });
@@ -31,7 +31,7 @@ describe("a paused rollout", () => {
   test("replaces lost pods by the like, and scales", () => {
     const play = running();
     play.decide({ paused: true });
-    play.apply("app:v2", four);
+    play.apply("app:v2", FOUR);
     play.finish();
     play.vanishes("p0");
     assert.deepEqual(play.settle(), ["create 1 app:v1"]);
@@ -41,11 +41,11 @@ describe("a paused rollout", () => {
 
   test("holds one that is under way, and neither its deadline nor a crash ends it", () => {
     const play = running();
-    play.apply("app:v2", four);
+    play.apply("app:v2", FOUR);
     play.settle();
     play.decide({ paused: true });
     play.crashes("p4");
-    play.nowMs += 10 * deadlineMs;
+    play.nowMs += 10 * DEADLINE_MS;
     assert.deepEqual(play.settle(), []);
     assert.equal(count(play, "app:v1"), 3);
     assert.equal(play.state(), "PROGRESSING");
@@ -58,14 +58,14 @@ describe("a paused rollout", () => {
     const play = running();
     play.crashes("p0");
     play.decide({ paused: true });
-    play.apply("app:v2", four);
+    play.apply("app:v2", FOUR);
     assert.deepEqual(play.settle(), ["start revision 2"]);
   });
 
   test("of Recreate stops nothing", () => {
     const play = running();
     play.decide({ paused: true });
-    play.apply("app:v2", { ...four, updateStrategy: { type: "Recreate" } });
+    play.apply("app:v2", { ...FOUR, updateStrategy: { type: "Recreate" } });
     assert.deepEqual(play.finish(), ["start revision 2"]);
     play.decide({ paused: false });
     play.finish();
@@ -78,11 +78,11 @@ describe("a canary", () => {
 
   test("holds after its pods until it is promoted, whatever the deadline", () => {
     const play = running();
-    play.apply("app:v2", four, canary("1"));
+    play.apply("app:v2", FOUR, canary("1"));
     play.finish();
     assert.deepEqual([count(play, "app:v1"), count(play, "app:v2")], [3, 1]);
     assert.equal(rolloutView(play.input())?.waitsForPromotion, true);
-    play.nowMs += 10 * deadlineMs;
+    play.nowMs += 10 * DEADLINE_MS;
     assert.deepEqual(play.finish(), []);
     play.decide({ attempt: { ...play.attempt, promoted: true, progressedAt: toTimestamp(play.nowMs) } });
     play.finish();
@@ -91,14 +91,14 @@ describe("a canary", () => {
 
   test("is a share of the replicas, rounded up", () => {
     const play = running();
-    play.apply("app:v2", four, canary("30%"));
+    play.apply("app:v2", FOUR, canary("30%"));
     play.finish();
     assert.equal(count(play, "app:v2"), 2);
   });
 
   test("replaces lost pods of either side by the like", () => {
     const play = running();
-    play.apply("app:v2", four, canary("1"));
+    play.apply("app:v2", FOUR, canary("1"));
     play.finish();
     const ready = (image: string) =>
       play
@@ -114,7 +114,7 @@ describe("a canary", () => {
 
   test("that crashes is rolled back, also while it waits", () => {
     const play = running();
-    play.apply("app:v2", four, canary("1"));
+    play.apply("app:v2", FOUR, canary("1"));
     play.finish();
     const name =
       play
@@ -128,19 +128,19 @@ describe("a canary", () => {
 
   test("that doesn't come up is rolled back at the deadline", () => {
     const play = running();
-    play.apply("app:v2", four, canary("1"));
+    play.apply("app:v2", FOUR, canary("1"));
     play.settle();
-    play.nowMs += deadlineMs;
+    play.nowMs += DEADLINE_MS;
     play.settle();
     assert.match(play.state(), /ROLL/);
   });
 
   test("delays nothing without a good revision, nor when only the size changes", () => {
     const play = new RolloutPlay();
-    play.apply("app:v1", four, canary("1"));
+    play.apply("app:v1", FOUR, canary("1"));
     play.finish();
     assert.deepEqual([count(play, "app:v1"), play.state()], [4, "SUCCEEDED"]);
-    play.apply("app:v2", four);
+    play.apply("app:v2", FOUR);
     play.finish();
     play.apply("app:v2", { scaling: { replicas: 8 } }, canary("1"));
     assert.deepEqual(play.settle(), ["start revision 2", "create 4 app:v2"]);
@@ -148,7 +148,7 @@ describe("a canary", () => {
 
   test("with no surge gives way first", () => {
     const play = running();
-    const spec = { ...four, updateStrategy: { rollingUpdate: { maxSurge: "0", maxUnavailable: "1" } } };
+    const spec = { ...FOUR, updateStrategy: { rollingUpdate: { maxSurge: "0", maxUnavailable: "1" } } };
     play.apply("app:v2", spec, canary("2"));
     play.finish();
     assert.deepEqual([count(play, "app:v1"), count(play, "app:v2")], [2, 2]);
@@ -158,7 +158,7 @@ describe("a canary", () => {
 describe("a newer version during a rollout", () => {
   test("takes its place: what is in between goes first", () => {
     const play = running();
-    play.apply("app:v2", four);
+    play.apply("app:v2", FOUR);
     play.settle();
     play.runAll();
     play.settle();
@@ -167,7 +167,7 @@ describe("a newer version during a rollout", () => {
       .filter((line) => line.includes("app:v2"))
       .map((line) => line.split(" ")[0]);
     assert.ok(between.length > 0);
-    play.apply("app:v3", four);
+    play.apply("app:v3", FOUR);
     play.settle();
     play.runAll();
     const stopped = play
@@ -182,9 +182,9 @@ describe("a newer version during a rollout", () => {
 
   test("that fails goes back to the last good one, not to what is in between", () => {
     const play = running();
-    play.apply("app:v2", four);
+    play.apply("app:v2", FOUR);
     play.settle();
-    play.apply("app:v3", four);
+    play.apply("app:v3", FOUR);
     play.settle();
     const name =
       play
@@ -199,12 +199,12 @@ describe("a newer version during a rollout", () => {
 
   test("during a rollback starts at once", () => {
     const play = running();
-    play.apply("app:v2", four);
+    play.apply("app:v2", FOUR);
     play.settle();
     play.crashes("p4");
     play.look();
     assert.equal(play.state(), "ROLLING_BACK");
-    play.apply("app:v3", four);
+    play.apply("app:v3", FOUR);
     play.finish();
     assert.deepEqual([count(play, "app:v3"), play.pods.length, play.state()], [4, 4, "SUCCEEDED"]);
   });
@@ -214,7 +214,7 @@ describe("the history", () => {
   test("keeps ten, and the good one however old it is", () => {
     const play = running();
     for (let version = 2; version <= 20; version++) {
-      play.apply(`app:bad${version}`, four, { "forage.dev/rollback": "off" });
+      play.apply(`app:bad${version}`, FOUR, { "forage.dev/rollback": "off" });
       play.settle();
     }
     const numbers = play.revisions.map(({ number }) => number).sort((a, b) => a - b);
@@ -223,9 +223,9 @@ describe("the history", () => {
 
   test("gives what comes back a new number, under which it has to prove itself", () => {
     const play = running();
-    play.apply("app:v2", four);
+    play.apply("app:v2", FOUR);
     play.finish();
-    play.apply("app:v1", four);
+    play.apply("app:v1", FOUR);
     play.settle();
     assert.deepEqual(
       play.revisions.map(({ number, good }) => [number, good]),

@@ -1,7 +1,7 @@
 /** The limit of the change to the present revision for now. */
 export type Hold =
   | { readonly type: "none" }
-  /** As far as it is: what is lost is replaced by the like of it. */
+  /** The workload is paused: pods that are lost are replaced by equal ones, and nothing else changes. */
   | { readonly type: "paused" }
   /** The change has not begun, because a dependency is missing. The previous pods continue. */
   | { readonly type: "held" }

@@ -5,17 +5,17 @@ import { keepFailedPods } from "./keep-failed.ts";
 import { planWorkload } from "./plan.ts";
 import type { WorkloadInput } from "./workload-input.ts";
 
-const surge = {
+const SURGE = {
   updateStrategy: { type: "RollingUpdate", rollingUpdate: { maxSurge: "4", maxUnavailable: "0" } },
 };
-const four = { scaling: { replicas: 4 }, ...surge };
+const FOUR = { scaling: { replicas: 4 }, ...SURGE };
 
 /** p0 to p3 of app:v1 run, p4 to p7 of app:bad were made, p5 crashes and the others start, and the rollback has begun. */
 function rollingBack(): RolloutPlay {
   const play = new RolloutPlay();
-  play.apply("app:v1", four);
+  play.apply("app:v1", FOUR);
   play.finish();
-  play.apply("app:bad", four);
+  play.apply("app:bad", FOUR);
   play.settle();
   for (const name of ["p4", "p6", "p7"]) play.waits(name, "ContainerCreating", "");
   play.crashes("p5");

@@ -9,33 +9,33 @@ import { planWorkload } from "./plan.ts";
 import type { WorkloadInput } from "./workload-input.ts";
 import type { WorkloadStep } from "./workload-step.ts";
 
-const nowMs = 1_000_000;
-const ready = { ready: true, phase: PodPhase.RUNNING };
+const NOW_MS = 1_000_000;
+const READY = { ready: true, phase: PodPhase.RUNNING };
 const v1 = aWorkloadEntry();
 const hash = v1.workload?.templateHash ?? "";
 
 describe("what is done for a workload", () => {
   for (const [what, resource, pods, steps] of [
     ["nothing runs", v1, [], ["create 2: too few replicas"]],
-    ["one is missing", v1, [pod("a", { status: ready })], ["create 1: too few replicas"]],
+    ["one is missing", v1, [pod("a", { status: READY })], ["create 1: too few replicas"]],
     ["all are there", v1, [pod("a"), pod("b")], []],
     ["one is stopping", v1, [pod("a"), pod("b", { stopping: true })], ["create 1: too few replicas"]],
     [
       "one too many, of which one isn't placed",
       v1,
-      [pod("a", { status: ready }), pod("b", { node: "" }), pod("c", { status: ready })],
+      [pod("a", { status: READY }), pod("b", { node: "" }), pod("c", { status: READY })],
       ["stop b: too many replicas"],
     ],
     [
       "one too many, one isn't ready and one isn't placed",
       v1,
-      [pod("a"), pod("b", { node: "" }), pod("c", { status: ready })],
+      [pod("a"), pod("b", { node: "" }), pod("c", { status: READY })],
       ["stop b: too many replicas"],
     ],
     [
       "two too many, of which one isn't ready",
       v1,
-      [pod("a", { status: ready }), pod("b", { status: ready }), pod("c"), pod("d", { status: ready })],
+      [pod("a", { status: READY }), pod("b", { status: READY }), pod("c"), pod("d", { status: READY })],
       ["stop c: too many replicas", "stop a: too many replicas"],
     ],
     [
@@ -59,10 +59,10 @@ describe("what is done for a workload", () => {
     [
       "one that isn't restarted has ended ten seconds ago",
       v1,
-      [pod("a"), endedPod("b", nowMs - 10_000)],
+      [pod("a"), endedPod("b", NOW_MS - 10_000)],
       ["stop b: its containers have ended", "create 1: too few replicas"],
     ],
-    ["one that isn't restarted has just ended", v1, [pod("a"), endedPod("b", nowMs - 9_999)], []],
+    ["one that isn't restarted has just ended", v1, [pod("a"), endedPod("b", NOW_MS - 9_999)], []],
     [
       "one that isn't restarted failed because no agent could run it",
       v1,
@@ -96,7 +96,7 @@ describe("what is done for a workload", () => {
     [
       "labels changed and a replica less is wanted",
       aWorkloadEntry({ labels: { a: "b" }, spec: { scaling: { replicas: 1 } } }),
-      [pod("a", { status: ready }), pod("b", { status: ready })],
+      [pod("a", { status: READY }), pod("b", { status: READY })],
       ["relabel b", "stop a: too many replicas"],
     ],
     [
@@ -117,16 +117,16 @@ describe("what is done for a workload", () => {
     [
       "an old revision serves",
       v1,
-      [pod("a", { hash: "old", status: ready }), pod("b", { hash: "old", status: ready })],
+      [pod("a", { hash: "old", status: READY }), pod("b", { hash: "old", status: READY })],
       ["create 1: new revision"],
     ],
     [
       "an old revision is being replaced",
       v1,
       [
-        pod("a", { hash: "old", status: ready }),
-        pod("b", { hash: "old", status: ready }),
-        pod("c", { status: ready }),
+        pod("a", { hash: "old", status: READY }),
+        pod("b", { hash: "old", status: READY }),
+        pod("c", { status: READY }),
       ],
       ["stop a: an older revision"],
     ],
@@ -139,23 +139,23 @@ describe("what is done for a workload", () => {
     [
       "an old revision's node is away",
       v1,
-      [pod("a", { hash: "old", status: ready, node: "away" }), pod("b", { hash: "old", status: ready })],
+      [pod("a", { hash: "old", status: READY, node: "away" }), pod("b", { hash: "old", status: READY })],
       ["create 1: new revision"],
     ],
     [
       "an old revision's node is away, and enough serve without it",
       v1,
       [
-        pod("a", { hash: "old", status: ready, node: "away" }),
-        pod("b", { hash: "old", status: ready }),
-        pod("c", { status: ready }),
+        pod("a", { hash: "old", status: READY, node: "away" }),
+        pod("b", { hash: "old", status: READY }),
+        pod("c", { status: READY }),
       ],
       ["stop a: an older revision"],
     ],
     [
       "the new revision is stuck",
       v1,
-      [pod("a", { hash: "old", status: ready }), pod("b", { hash: "old", status: ready }), pod("c")],
+      [pod("a", { hash: "old", status: READY }), pod("b", { hash: "old", status: READY }), pod("c")],
       [],
     ],
   ] as readonly (readonly [string, ResourceEntry | undefined, readonly PodEntry[], readonly string[]])[]) {
@@ -172,7 +172,7 @@ test("a quarter more are started, rounded up, and a quarter fewer may serve, rou
     [10, 3, 2],
   ] as const) {
     const resource = aWorkloadEntry({ spec: { scaling: { replicas } } });
-    const old = Array.from({ length: replicas }, (_, i) => pod(`old-${i}`, { hash: "old", status: ready }));
+    const old = Array.from({ length: replicas }, (_, i) => pod(`old-${i}`, { hash: "old", status: READY }));
     const steps = planWorkload(input(resource, old));
     const created = steps.find((step) => step.type === "create-pods");
     assert.equal(created?.count, surge, `${replicas} replicas`);
@@ -185,7 +185,7 @@ test("a quarter more are started, rounded up, and a quarter fewer may serve, rou
 });
 
 describe("how one revision takes the place of another", () => {
-  const old = (name: string, fields: PodFields = {}) => pod(name, { hash: "old", status: ready, ...fields });
+  const old = (name: string, fields: PodFields = {}) => pod(name, { hash: "old", status: READY, ...fields });
   const oldStopping = (name: string, fields: PodFields = {}) => old(name, { stopping: true, ...fields });
   const recreate = withStrategy({ type: "Recreate" });
   const noSurge = rolling("0", "1");
@@ -204,7 +204,7 @@ describe("how one revision takes the place of another", () => {
     [
       "Recreate replaces a pod of the same revision at once",
       recreate,
-      [pod("a", { status: ready }), pod("b", { stopping: true })],
+      [pod("a", { status: READY }), pod("b", { stopping: true })],
       ["create 1: too few replicas"],
     ],
     ["without surge one goes first", noSurge, [old("a"), old("b")], ["stop a: an older revision"]],
@@ -226,13 +226,13 @@ describe("how one revision takes the place of another", () => {
     [
       "one that has just become ready isn't available yet",
       withAnnotations({ "forage.dev/min-ready-seconds": "10" }),
-      [old("a"), old("b"), pod("c", { status: ready, observedAtMs: nowMs - 9_999 })],
+      [old("a"), old("b"), pod("c", { status: READY, observedAtMs: NOW_MS - 9_999 })],
       [],
     ],
     [
       "one that has been ready for long enough is",
       withAnnotations({ "forage.dev/min-ready-seconds": "10" }),
-      [old("a"), old("b"), pod("c", { status: ready, observedAtMs: nowMs - 10_000 })],
+      [old("a"), old("b"), pod("c", { status: READY, observedAtMs: NOW_MS - 10_000 })],
       ["stop a: an older revision"],
     ],
   ] as readonly (readonly [string, ResourceEntry, readonly PodEntry[], readonly string[]])[]) {
@@ -251,7 +251,7 @@ describe("how one revision takes the place of another", () => {
 
 test("no step touches a pod twice", () => {
   const resource = aWorkloadEntry({ labels: { a: "b" }, spec: { scaling: { replicas: 1 } } });
-  const pods = ["a", "b", "c"].map((name) => pod(name, { status: ready }));
+  const pods = ["a", "b", "c"].map((name) => pod(name, { status: READY }));
   const touched = planWorkload(input(resource, pods)).flatMap((step) => ("pod" in step ? [step.pod] : []));
   assert.equal(new Set(touched).size, touched.length);
 });
@@ -267,7 +267,7 @@ function input(resource: ResourceEntry | undefined, pods: readonly PodEntry[]): 
     nodeExists: (name) => name !== "gone",
     imagesOn: () => ({ type: "present" }),
     nodeReady: (name) => name === "n1",
-    nowMs,
+    nowMs: NOW_MS,
     upSinceMs: 0,
     status: settledStatus(resource),
     revisions: [],
@@ -298,7 +298,7 @@ function describeStep(step: WorkloadStep): string {
   }
 }
 
-/** Its rollout is over, so that only pods are left to look after. */
+/** Returns the status of a finished rollout, so that only pods are left to maintain. */
 function settledStatus(resource: ResourceEntry | undefined): ContainerServiceStatus | undefined {
   const templateHash = resource?.wanted?.templateHash;
   if (templateHash === undefined) return undefined;

@@ -36,7 +36,7 @@ export function planWorkload(input: WorkloadInput): WorkloadStep[] {
   if (start !== undefined) steps.unshift(start);
   const staying: PodEntry[] = [];
   for (const pod of active) {
-    const why = spent(pod, input.nowMs) ?? (start && hopeless(pod, wanted, input));
+    const why = spent(pod, input) ?? (start && hopeless(pod, wanted, input));
     if (why !== undefined) steps.push({ type: "stop-pod", pod, why });
     // Others are made in the place of those that are to leave their nodes; when these stop, `addDrainStops` says.
     else if (pod.record.drainingSince === undefined) staying.push(pod);
@@ -64,14 +64,14 @@ export function nextEvaluationMs(input: WorkloadInput): number | undefined {
   const note = (ms: number | undefined): void => {
     if (ms !== undefined && ms > nowMs && ms < nextMs) nextMs = ms;
   };
-  for (const pod of pods) note(replaceAtMs(pod));
+  for (const pod of pods) note(replaceAtMs(pod, input));
   if (resource?.workload !== undefined && resource.wanted !== undefined && !resource.record.deleting) {
     const { workload } = resource;
     const stableMs = stableMsOf(workload, input);
     const staying = pods.filter((pod) => pod.record.stoppingSince === undefined);
     for (const pod of staying) {
       if (pod.status?.ready !== true) continue;
-      const availableMs = availableAtMs(pod, stableMs, nowMs);
+      const availableMs = availableAtMs(pod, stableMs, input);
       if (availableMs > nowMs && isReady(pod, input.nodeReady)) note(availableMs);
     }
     const rolloutState = rolloutStateOf(input, resource, resource.wanted);
@@ -83,18 +83,18 @@ export function nextEvaluationMs(input: WorkloadInput): number | undefined {
     ))
       note(ms);
   }
-  return nextMs === Number.POSITIVE_INFINITY ? undefined : Math.max(minCheckMs, nextMs - nowMs);
+  return nextMs === Number.POSITIVE_INFINITY ? undefined : Math.max(MIN_CHECK_MS, nextMs - nowMs);
 }
 
-const minCheckMs = 10;
+const MIN_CHECK_MS = 10;
 
 /** Returns the reason why a pod can't serve any more and needs a replacement. */
-function spent(pod: PodEntry, nowMs: number): string | undefined {
+function spent(pod: PodEntry, input: WorkloadInput): string | undefined {
   const { status } = pod;
   // Its node has ended it for good and won't start it again.
-  if (status?.phase === failedPhase && status.reason === "Evicted")
+  if (status?.phase === FAILED_PHASE && status.reason === "Evicted")
     return `its node has evicted it: ${status.message}`;
-  return (replaceAtMs(pod) ?? Infinity) <= nowMs ? "its containers have ended" : undefined;
+  return (replaceAtMs(pod, input) ?? Infinity) <= input.nowMs ? "its containers have ended" : undefined;
 }
 
 /** A new try doesn't begin with what failed in the one before. */
@@ -109,34 +109,37 @@ function hopeless(
 }
 
 /** Long enough that programs which end at once don't keep the fleet busy. */
-const endedPodStaysMs = 10_000;
+const ENDED_POD_STAYS_MS = 10_000;
 
 /**
  * Returns the time at which an ended pod is replaced. With restart policies other than Always pods can end, and a service
  * replaces them.
  */
-function replaceAtMs({ record, status, observedAtMs = 0 }: PodEntry): number | undefined {
-  const ended = status?.phase === succeededPhase || status?.phase === failedPhase;
+function replaceAtMs(
+  { record, status, observedAtMs = 0 }: PodEntry,
+  { since = (atMs) => atMs }: WorkloadInput,
+): number | undefined {
+  const ended = status?.phase === SUCCEEDED_PHASE || status?.phase === FAILED_PHASE;
   const policy = record.template?.podConfig?.restartPolicy ?? "";
   if (!ended || policy === "" || policy === "Always" || record.stoppingSince !== undefined) return undefined;
   // Nothing of such a pod has run, and another one would be no better.
-  return status?.reason === "InvalidSpec" ? undefined : observedAtMs + endedPodStaysMs;
+  return status?.reason === "InvalidSpec" ? undefined : since(observedAtMs) + ENDED_POD_STAYS_MS;
 }
 
 /** POD_PHASE_SUCCEEDED and POD_PHASE_FAILED. */
-const succeededPhase = 3;
-const failedPhase = 4;
+const SUCCEEDED_PHASE = 3;
+const FAILED_PHASE = 4;
 
 function nothingLeft(pod: PodEntry, input: WorkloadInput): string | undefined {
   const { node, stoppingSince } = pod.record;
   if (node === "") return stoppingSince === undefined ? undefined : "stopped before it was placed";
   if (!input.nodeExists(node)) return `node ${node} was removed`;
   // The node's word; the link deletes the record itself, this covers a crash in between.
-  return pod.status?.phase === removedPhase ? "its node has removed it" : undefined;
+  return pod.status?.phase === REMOVED_PHASE ? "its node has removed it" : undefined;
 }
 
 /** POD_PHASE_REMOVED. */
-const removedPhase = 6;
+const REMOVED_PHASE = 6;
 
 function once<T>(make: () => T): () => T {
   let made: { readonly value: T } | undefined;

@@ -10,7 +10,7 @@ type Container = Parameters<typeof PodStatus.fromPartial>[0]["containers"] exten
   ? C
   : never;
 
-const crashed = { exitCode: 3, reason: "Error", message: "no such table\n" };
+const CRASHED = { exitCode: 3, reason: "Error", message: "no such table\n" };
 const waiting = (reason: string, message = "") => ({ $case: "waiting" as const, value: { reason, message } });
 
 describe("what a pod waits for, and whether that is the end", () => {
@@ -42,13 +42,13 @@ describe("what a pod waits for, and whether that is the end", () => {
     ],
     [
       "it has crashed once",
-      { state: waiting("CrashLoopBackOff", "at once"), restartCount: 1, lastTermination: crashed },
+      { state: waiting("CrashLoopBackOff", "at once"), restartCount: 1, lastTermination: CRASHED },
       "1 CrashLoopBackOff: at once; container main exited with code 3 (Error); last lines: no such table",
       undefined,
     ],
     [
       "it keeps crashing",
-      { state: waiting("CrashLoopBackOff", "in 10 s"), restartCount: 2, lastTermination: crashed },
+      { state: waiting("CrashLoopBackOff", "in 10 s"), restartCount: 2, lastTermination: CRASHED },
       "1 CrashLoopBackOff: in 10 s; container main exited with code 3 (Error); last lines: no such table",
       "CRASH",
     ],

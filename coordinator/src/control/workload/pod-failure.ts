@@ -19,11 +19,11 @@ export interface Failure {
 }
 
 /** Restarts after which a crashing container is taken for broken: the first is at once, so two show that it wasn't chance. */
-const restartsOfACrash = 2;
+const RESTARTS_OF_A_CRASH = 2;
 /** The reason of containers that wait for init containers. */
-const heldBack = "PodInitializing";
+const HELD_BACK = "PodInitializing";
 /** Messages stay readable: this many pods are named, the rest counted. */
-const maxNamed = 3;
+const MAX_NAMED = 3;
 
 /** Returns the reason why the rollout can't succeed without an operator; undefined while it can. */
 export function failureOf(pods: readonly PodEntry[], input: PodFailureInput): Failure | undefined {
@@ -32,7 +32,7 @@ export function failureOf(pods: readonly PodEntry[], input: PodFailureInput): Fa
     if (waiting !== undefined && input.nowMs - waiting.sinceMs >= input.limits.placementMs) {
       return { reason: RolloutReason.UNSCHEDULABLE, message: `no node fits: ${waiting.summary}` };
     }
-    if (pod.status?.phase === failedPhase && pod.status.reason === "InvalidSpec") {
+    if (pod.status?.phase === FAILED_PHASE && pod.status.reason === "InvalidSpec") {
       const message = `pod ${pod.record.name}: InvalidSpec: ${pod.status.message}`;
       return { reason: RolloutReason.START, message };
     }
@@ -47,7 +47,7 @@ export function failureOf(pods: readonly PodEntry[], input: PodFailureInput): Fa
 }
 
 /** POD_PHASE_FAILED. */
-const failedPhase = 4;
+const FAILED_PHASE = 4;
 
 /** Reports whether one of the pods can't have its image for now, which says nothing about the version. */
 export function waitsForRegistry(pods: readonly PodEntry[]): boolean {
@@ -71,8 +71,8 @@ export function whatItWaitsFor(pods: readonly PodEntry[], input: PodFailureInput
   const parts = [...byMessage].map(
     ([message, nodes]) => `${nodes.length} ${message}${isImageFailure(message) ? onNodes(nodes) : ""}`,
   );
-  const more = parts.length > maxNamed ? [`and ${parts.length - maxNamed} other causes`] : [];
-  return [...parts.slice(0, maxNamed), ...more].join("; ");
+  const more = parts.length > MAX_NAMED ? [`and ${parts.length - MAX_NAMED} other causes`] : [];
+  return [...parts.slice(0, MAX_NAMED), ...more].join("; ");
 }
 
 function podMessage(pod: PodEntry, input: PodFailureInput): string {
@@ -88,12 +88,12 @@ function podMessage(pod: PodEntry, input: PodFailureInput): string {
   const down = others.filter(({ state }) => state?.$case !== "running").map(containerMessage);
   const up = others.filter(({ state }) => state?.$case === "running").map(containerMessage);
   // That a container waits for others says less than what these wait for.
-  const held = others.some(isHeldBack) ? heldBack : undefined;
+  const held = others.some(isHeldBack) ? HELD_BACK : undefined;
   return [...down, told, held, ...up].find((text) => text !== undefined) ?? "starting";
 }
 
 function isHeldBack({ state }: ContainerStatus): boolean {
-  return state?.$case === "waiting" && state.value.reason === heldBack && state.value.message === "";
+  return state?.$case === "waiting" && state.value.reason === HELD_BACK && state.value.message === "";
 }
 
 function containerMessage(container: ContainerStatus): string | undefined {
@@ -115,7 +115,7 @@ function containerFailure(container: ContainerStatus): Failure | undefined {
   if (reason === "ErrImageNotFound" || reason === "ErrImageDenied" || reason === "ErrImageInvalid") {
     return { reason: RolloutReason.IMAGE, message: text };
   }
-  if (container.restartCount < restartsOfACrash) return undefined;
+  if (container.restartCount < RESTARTS_OF_A_CRASH) return undefined;
   if (reason === "CrashLoopBackOff") return { reason: RolloutReason.CRASH, message: text };
   if (reason === "CreateError") return { reason: RolloutReason.START, message: text };
   return undefined;

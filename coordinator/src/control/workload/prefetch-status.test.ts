@@ -10,38 +10,38 @@ import { prefetchRequest } from "./prefetch-status.ts";
 import { rolloutView } from "./rollout-view.ts";
 import type { WorkloadInput } from "./workload-input.ts";
 
-const deadlineMs = 600_000;
-const serving = { ready: true, phase: PodPhase.RUNNING };
-const present: ImagesOnNode = { type: "present" };
-const pulling: ImagesOnNode = { type: "pulling", message: "1 of 3 layers" };
-const down: ImagesOnNode = {
+const DEADLINE_MS = 600_000;
+const SERVING = { ready: true, phase: PodPhase.RUNNING };
+const PRESENT: ImagesOnNode = { type: "present" };
+const PULLING: ImagesOnNode = { type: "pulling", message: "1 of 3 layers" };
+const DOWN: ImagesOnNode = {
   ...{ type: "failed", reason: "ImagePullBackOff", image: "app:v2", message: "connection refused" },
 };
-const missing: ImagesOnNode = {
+const MISSING: ImagesOnNode = {
   ...{ type: "failed", reason: "ErrImageNotFound", image: "app:v2", message: "no such image" },
 };
-const silent: ImagesOnNode = { type: "unanswered" };
-const recreate = { type: "Recreate" };
-const inPlace = { type: "RollingUpdate", rollingUpdate: { maxSurge: "0", maxUnavailable: "1" } };
-const both = { type: "RollingUpdate", rollingUpdate: { maxSurge: "1", maxUnavailable: "1" } };
-const surge = { type: "RollingUpdate", rollingUpdate: { maxSurge: "1", maxUnavailable: "0" } };
+const SILENT: ImagesOnNode = { type: "unanswered" };
+const RECREATE = { type: "Recreate" };
+const IN_PLACE = { type: "RollingUpdate", rollingUpdate: { maxSurge: "0", maxUnavailable: "1" } };
+const BOTH = { type: "RollingUpdate", rollingUpdate: { maxSurge: "1", maxUnavailable: "1" } };
+const SURGE = { type: "RollingUpdate", rollingUpdate: { maxSurge: "1", maxUnavailable: "0" } };
 
 describe("a serving pod gives way when its node has the image", () => {
   const two = [old("a", "n1"), old("b", "n2")];
   for (const [what, updateStrategy, pods, images, stopped] of [
-    ["Recreate, none has it", recreate, two, { n1: pulling, n2: pulling }, []],
-    ["Recreate, one has it", recreate, two, { n1: present, n2: down }, []],
-    ["Recreate, all have it", recreate, two, { n1: present, n2: present }, ["a", "b"]],
-    ["Recreate, one doesn't answer", recreate, two, { n1: present, n2: silent }, ["a", "b"]],
-    ["Recreate, none serves", recreate, [idle("a", "n1"), idle("b", "n2")], {}, ["a", "b"]],
-    ["Recreate that has begun", recreate, [old("a", "n1"), going("b", "n2")], { n1: down, n2: down }, ["a"]],
-    ["in place, none has it", inPlace, two, { n1: pulling, n2: down }, []],
-    ["in place, the second has it", inPlace, two, { n1: pulling, n2: present }, ["b"]],
-    ["in place, one doesn't serve", inPlace, [old("a", "n1"), idle("b", "n2")], { n1: down }, ["b"]],
-    ["surge and unavailable, none has it", both, two, { n1: pulling, n2: pulling }, []],
-    ["surge and unavailable, one has it", both, two, { n1: present, n2: pulling }, ["a"]],
-    ["more serve than are wanted", both, [...two, fresh("c", "n3")], { n1: down, n2: down }, ["a"]],
-    ["surge alone", surge, [...two, fresh("c", "n3")], { n1: down, n2: down }, ["a"]],
+    ["Recreate, none has it", RECREATE, two, { n1: PULLING, n2: PULLING }, []],
+    ["Recreate, one has it", RECREATE, two, { n1: PRESENT, n2: DOWN }, []],
+    ["Recreate, all have it", RECREATE, two, { n1: PRESENT, n2: PRESENT }, ["a", "b"]],
+    ["Recreate, one doesn't answer", RECREATE, two, { n1: PRESENT, n2: SILENT }, ["a", "b"]],
+    ["Recreate, none serves", RECREATE, [idle("a", "n1"), idle("b", "n2")], {}, ["a", "b"]],
+    ["Recreate that has begun", RECREATE, [old("a", "n1"), going("b", "n2")], { n1: DOWN, n2: DOWN }, ["a"]],
+    ["in place, none has it", IN_PLACE, two, { n1: PULLING, n2: DOWN }, []],
+    ["in place, the second has it", IN_PLACE, two, { n1: PULLING, n2: PRESENT }, ["b"]],
+    ["in place, one doesn't serve", IN_PLACE, [old("a", "n1"), idle("b", "n2")], { n1: DOWN }, ["b"]],
+    ["surge and unavailable, none has it", BOTH, two, { n1: PULLING, n2: PULLING }, []],
+    ["surge and unavailable, one has it", BOTH, two, { n1: PRESENT, n2: PULLING }, ["a"]],
+    ["more serve than are wanted", BOTH, [...two, fresh("c", "n3")], { n1: DOWN, n2: DOWN }, ["a"]],
+    ["surge alone", SURGE, [...two, fresh("c", "n3")], { n1: DOWN, n2: DOWN }, ["a"]],
   ] as const) {
     test(what, () => {
       const steps = planWorkload(input(updateStrategy, pods, images));
@@ -54,45 +54,45 @@ describe("a serving pod gives way when its node has the image", () => {
 describe("which nodes are asked", () => {
   const two = [old("a", "n1"), old("b", "n2")];
   for (const [what, updateStrategy, pods, nodes] of [
-    ["Recreate", recreate, two, ["n1", "n2"]],
-    ["Recreate, as long as one is stopping", recreate, [going("a", "n1")], ["n1"]],
-    ["in place", inPlace, two, ["n1", "n2"]],
-    ["in place, one is done", inPlace, [old("a", "n1"), fresh("b", "n2")], ["n1"]],
-    ["in place, two on a node of which one is done", inPlace, [old("a", "n1"), fresh("b", "n1")], undefined],
-    ["a surge", surge, two, undefined],
-    ["one that isn't heard of", recreate, [old("a", "n1"), old("b", "lost")], ["n1"]],
-    ["all is done", recreate, [fresh("a", "n1"), fresh("b", "n2")], undefined],
+    ["Recreate", RECREATE, two, ["n1", "n2"]],
+    ["Recreate, as long as one is stopping", RECREATE, [going("a", "n1")], ["n1"]],
+    ["in place", IN_PLACE, two, ["n1", "n2"]],
+    ["in place, one is done", IN_PLACE, [old("a", "n1"), fresh("b", "n2")], ["n1"]],
+    ["in place, two on a node of which one is done", IN_PLACE, [old("a", "n1"), fresh("b", "n1")], undefined],
+    ["a surge", SURGE, two, undefined],
+    ["one that isn't heard of", RECREATE, [old("a", "n1"), old("b", "lost")], ["n1"]],
+    ["all is done", RECREATE, [fresh("a", "n1"), fresh("b", "n2")], undefined],
   ] as const) {
     test(what, () => assert.deepEqual(prefetchRequest(input(updateStrategy, pods, {}))?.nodes, nodes));
   }
 
   test("not where what runs has the same image, unless its tag may move", () => {
     const same = { container: { name: "main", image: "app:v1", command: ["other"] } };
-    assert.equal(prefetchRequest(input(recreate, two, {}, same)), undefined);
+    assert.equal(prefetchRequest(input(RECREATE, two, {}, same)), undefined);
     const always = { container: { ...same.container, imagePullPolicy: "Always" } };
-    assert.deepEqual(prefetchRequest(input(recreate, two, {}, always))?.nodes, ["n1", "n2"]);
+    assert.deepEqual(prefetchRequest(input(RECREATE, two, {}, always))?.nodes, ["n1", "n2"]);
   });
 
   test("not where the new pods' rules may lead elsewhere", () => {
     const podConfig = { nodeSelector: { disk: "ssd" } };
-    assert.equal(prefetchRequest(input(recreate, two, {}, { podConfig })), undefined);
+    assert.equal(prefetchRequest(input(RECREATE, two, {}, { podConfig })), undefined);
   });
 });
 
 test("reports an unreachable registry and waits for it", () => {
-  const given = input(recreate, [old("a", "n1"), old("b", "n2")], { n1: down, n2: pulling });
+  const given = input(RECREATE, [old("a", "n1"), old("b", "n2")], { n1: DOWN, n2: PULLING });
   assert.equal(
     rolloutView(given)?.prefetchStatus,
     "older pods stay until 2 nodes have the image; node n1: ImagePullBackOff: app:v2: connection refused",
   );
-  const late = { ...given, nowMs: 5 * deadlineMs };
+  const late = { ...given, nowMs: 5 * DEADLINE_MS };
   assert.deepEqual(planWorkload(late), []);
-  const [update] = planWorkload({ ...given, nowMs: 7 * deadlineMs });
+  const [update] = planWorkload({ ...given, nowMs: 7 * DEADLINE_MS });
   assert.match(update?.type === "update-rollout" ? update.why : "", /older pods stay until 2 nodes/);
 });
 
 test("an image that doesn't exist fails while all pods still serve", () => {
-  const given = input(recreate, [old("a", "n1"), old("b", "n2")], { n1: missing, n2: pulling });
+  const given = input(RECREATE, [old("a", "n1"), old("b", "n2")], { n1: MISSING, n2: PULLING });
   const steps = planWorkload(given);
   assert.deepEqual(
     steps.map((step) =>
@@ -103,7 +103,7 @@ test("an image that doesn't exist fails while all pods still serve", () => {
 });
 
 function old(name: string, node: string, fields: PodFields = {}): PodEntry {
-  return aPod({ name, node, hash: "old", status: serving, ...fields });
+  return aPod({ name, node, hash: "old", status: SERVING, ...fields });
 }
 
 function idle(name: string, node: string): PodEntry {
@@ -116,7 +116,7 @@ function going(name: string, node: string): PodEntry {
 
 /** Returns a pod of the new revision. */
 function fresh(name: string, node: string): PodEntry {
-  const entry = aPod({ name, node, status: serving, observedAtMs: 0 });
+  const entry = aPod({ name, node, status: SERVING, observedAtMs: 0 });
   const { workload } = resourceOf({});
   const { template, templateHash = "" } = workload ?? {};
   return { ...entry, record: { ...entry.record, template, templateHash } };
@@ -146,7 +146,7 @@ function input(
     status: ContainerServiceStatus.fromPartial({ attempt }),
     revisions: [],
     unschedulable: () => undefined,
-    limits: { deadlineMs, placementMs: 20_000, stableMs: 0 },
+    limits: { deadlineMs: DEADLINE_MS, placementMs: 20_000, stableMs: 0 },
     pickVictims: (candidates, count) => candidates.slice(0, count),
   };
 }

@@ -15,7 +15,7 @@ import type { WorkloadInput } from "./workload-input.ts";
 export interface PrefetchStatusInput {
   /** The effective workload. */
   readonly workload: Workload;
-  /** Pods that are neither stopping nor about to. */
+  /** Pods that are not stopping and will not be stopped now. */
   readonly staying: readonly PodEntry[];
   readonly stopping: readonly PodEntry[];
   readonly hold: Hold;
@@ -68,16 +68,16 @@ export function describePrefetch(ahead: ReadonlyMap<string, ImagesOnNode>): stri
 
 /** Neither waiting nor another node helps; undefined: there is hope. */
 export function lastingFailure(ahead: ReadonlyMap<string, ImagesOnNode>): string | undefined {
-  const found = [...ahead].find(([, images]) => images.type === "failed" && images.reason !== backOff);
+  const found = [...ahead].find(([, images]) => images.type === "failed" && images.reason !== BACK_OFF);
   return found && textOf(found);
 }
 
 /** Reports whether a registry can't be had for now. */
 export function waitsForImages(ahead: ReadonlyMap<string, ImagesOnNode>): boolean {
-  return [...ahead.values()].some((images) => images.type === "failed" && images.reason === backOff);
+  return [...ahead.values()].some((images) => images.type === "failed" && images.reason === BACK_OFF);
 }
 
-const backOff = "ImagePullBackOff";
+const BACK_OFF = "ImagePullBackOff";
 
 function textOf(entry: readonly [string, ImagesOnNode] | undefined): string {
   if (entry === undefined) return "";
@@ -90,7 +90,7 @@ function textOf(entry: readonly [string, ImagesOnNode] | undefined): string {
 function nodesAhead(
   { workload, hold }: Pick<PrefetchStatusInput, "workload" | "hold">,
   input: WorkloadInput,
-  /** Pods of which older ones may give way, and pods that show which images their nodes have. */
+  /** The pods that may replace older ones, and the pods that show which images their nodes have. */
   {
     giving,
     running,
@@ -136,7 +136,7 @@ function nodesThatRan(
   for (const pods of groups)
     for (const { record, status } of pods) {
       const { node, template } = record;
-      if (status?.phase !== runningPhase || template === undefined) continue;
+      if (status?.phase !== RUNNING_PHASE || template === undefined) continue;
       const common = commonByTemplate.get(template) ?? imagesInCommon(template, wanted);
       commonByTemplate.set(template, common);
       if (common.length === wanted.size) ran.add(node);
@@ -155,9 +155,9 @@ function imagesInCommon(template: PodTemplate, wanted: ReadonlySet<string>): rea
 }
 
 /** POD_PHASE_RUNNING. */
-const runningPhase = 2;
+const RUNNING_PHASE = 2;
 
-/** Pods of a revision share their configuration, which is hashed once for all of them. */
+/** Returns the rules of a configuration. Pods of a revision share their configuration, which is hashed once for all of them. */
 function cachedRules(): (config: PodConfig | undefined) => string {
   const known = new Map<PodConfig | undefined, string>();
   return (config) => {

@@ -7,7 +7,10 @@ export type ImagesOnNode =
   /** The node has the request and has yet to answer, or it is pulling. `message` describes its progress, or is empty. */
   | { readonly type: "pulling"; readonly message: string }
   | { readonly type: "present" }
-  /** It goes on trying. `reason` as pods have it: "ImagePullBackOff", "ErrImageNotFound", "ErrImageDenied", "ErrImageInvalid". */
+  /**
+   * The pull failed and is retried. `reason` is one of a pod's: "ImagePullBackOff", "ErrImageNotFound", "ErrImageDenied",
+   * "ErrImageInvalid".
+   */
   | { readonly type: "failed"; readonly reason: string; readonly image: string; readonly message: string }
   /** The node has the request and is connected, but doesn't answer. Rollouts don't wait for it. */
   | { readonly type: "unanswered" };

@@ -10,9 +10,9 @@ import { planWorkload } from "./plan.ts";
 import { addDrainStops } from "./retire.ts";
 import type { WorkloadInput } from "./workload-input.ts";
 
-const nowMs = 1_000_000;
-const stopA = "stop a: its node n1 is drained";
-const ready = { ready: true, phase: PodPhase.RUNNING };
+const NOW_MS = 1_000_000;
+const STOP_A = "stop a: its node n1 is drained";
+const READY = { ready: true, phase: PodPhase.RUNNING };
 
 describe("what a workload can spare", () => {
   const rolling = (maxUnavailable: string, maxSurge = "") => {
@@ -45,17 +45,17 @@ describe("pods that are to leave their nodes", () => {
     ["the only replica: another is made first", 1, [leaving("a")], ["create 1"]],
     ["not before the other is ready", 1, [leaving("a"), pod("b", { status: { ready: false } })], []],
     ["then it is stopped", 1, [leaving("a"), pod("b")], ["stop a: its node n1 is drained"]],
-    ["one of four may be missing", 4, [leaving("a"), pod("b"), pod("c"), pod("d")], ["create 1", stopA]],
+    ["one of four may be missing", 4, [leaving("a"), pod("b"), pod("c"), pod("d")], ["create 1", STOP_A]],
     ["one of four, when one is missing already", 4, [leaving("a"), pod("b"), pod("c")], ["create 2"]],
-    ["no more than can be spared", 4, [leaving("a"), leaving("b"), pod("c"), pod("d")], ["create 2", stopA]],
-    ["who doesn't serve goes at once", 1, [leaving("a", { status: { ready: false } })], ["create 1", stopA]],
+    ["no more than can be spared", 4, [leaving("a"), leaving("b"), pod("c"), pod("d")], ["create 2", STOP_A]],
+    ["who doesn't serve goes at once", 1, [leaving("a", { status: { ready: false } })], ["create 1", STOP_A]],
     [
       "on a lost node nobody serves",
       1,
       [leaving("a", { node: "lost" })],
       ["create 1", "stop a: its node lost is drained"],
     ],
-    ["none is wanted", 0, [leaving("a")], [stopA]],
+    ["none is wanted", 0, [leaving("a")], [STOP_A]],
     ["one that is stopping already", 1, [leaving("a", { stopping: true }), pod("b")], []],
   ] as const)
     test(what, () => assert.deepEqual(plan(replicas, pods), steps));
@@ -75,7 +75,7 @@ function plan(replicas: number, pods: readonly PodEntry[]): string[] {
     nodeExists: () => true,
     imagesOn: () => ({ type: "present" }),
     unschedulable: () => undefined,
-    nowMs,
+    nowMs: NOW_MS,
     upSinceMs: 0,
     limits: { deadlineMs: 600_000, placementMs: 20_000, stableMs: 0 },
     nodeReady: (node) => node !== "lost",
@@ -94,5 +94,5 @@ function leaving(name: string, fields: PodFields = {}): PodEntry {
 }
 
 function pod(name: string, fields: PodFields = {}): PodEntry {
-  return aPod({ name, status: ready, observedAtMs: 0, ...fields });
+  return aPod({ name, status: READY, observedAtMs: 0, ...fields });
 }

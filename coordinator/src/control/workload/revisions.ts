@@ -2,8 +2,8 @@ import { type ResourceRecord, RevisionRecord } from "@forage/proto/forage/store/
 import { toTimestamp } from "../../model/timestamp.ts";
 import type { Workload } from "../../model/workload.ts";
 
-/** Enough to find the one that worked; each holds a whole resource. */
-const keptRevisions = 10;
+/** The number of revisions kept: enough to find the last that worked. Each holds a whole resource. */
+const KEPT_REVISIONS = 10;
 
 export interface NewRevision {
   readonly revision: RevisionRecord;
@@ -72,6 +72,6 @@ export function outdated(
     .map(({ number }) => number)
     .filter((number) => number !== added.number && number !== replaced)
     .sort((a, b) => b - a)
-    .slice(keptRevisions - 1)
+    .slice(KEPT_REVISIONS - 1)
     .filter((number) => number !== good?.number);
 }

@@ -14,7 +14,7 @@ export interface Roll {
   readonly workload: Workload;
   /** The good one before it, which pods are made of while the change is held. */
   readonly before: Workload | undefined;
-  /** Pods that are neither stopping nor about to. */
+  /** Pods that are not stopping and will not be stopped now. */
   readonly staying: readonly PodEntry[];
   readonly stopping: readonly PodEntry[];
   /** Returns the pods of `staying` that have the workload's revision. */
@@ -25,7 +25,7 @@ export interface Roll {
   readonly ahead: () => ReadonlyMap<string, ImagesOnNode>;
 }
 
-/** Pods of a roll by what becomes of them. */
+/** The pods of a roll, by what happens to them. */
 interface Sides {
   readonly current: readonly PodEntry[];
   readonly old: readonly PodEntry[];
@@ -166,7 +166,7 @@ function retireOld(
   return going.slice(0, Math.max(0, old.length - oldTarget)).map((pod) => stop(pod, "an older revision"));
 }
 
-/** Pods in between the good revision and the present one go first. */
+/** Selects pods to stop. Pods of revisions between the good one and the present one go first. */
 function servingVictims(
   pods: readonly PodEntry[],
   count: number,
@@ -195,7 +195,7 @@ function mayGo(
     : { pods: busy, count: spare };
 }
 
-/** Pods that are of least use first: not placed, then not ready, then those whose going keeps the rest spread. */
+/** Selects the least useful pods first: unplaced ones, then unready ones, then those whose removal keeps the rest spread. */
 function victims(pods: readonly PodEntry[], count: number, input: WorkloadInput): PodEntry[] {
   if (count <= 0) return [];
   const unschedulable = pods.filter((pod) => pod.record.node === "");

@@ -3,7 +3,7 @@ import { describe, test } from "node:test";
 import { RolloutReason } from "@forage/proto/forage/store/v1/store";
 import { RolloutPlay } from "../../../test/support/rollout-play.ts";
 
-const deadlineMs = 600_000;
+const DEADLINE_MS = 600_000;
 
 /** Two pods of app:v1 run, and have proved themselves. */
 function running(spec: object = {}): RolloutPlay {
@@ -14,7 +14,7 @@ function running(spec: object = {}): RolloutPlay {
   return play;
 }
 
-/** As `running`, and the first pod of app:v2 has been made: p2. */
+/** Returns the input of `running` after the first pod of app:v2 (p2) was created. */
 function changing(annotations: Readonly<Record<string, string>> = {}, spec: object = {}): RolloutPlay {
   const play = running();
   play.apply("app:v2", spec, annotations);
@@ -123,7 +123,7 @@ describe("a version that fails", () => {
     play.says("p0", { ready: false });
     play.settle();
     assert.equal(play.state(), "ROLLING_BACK");
-    play.nowMs += deadlineMs;
+    play.nowMs += DEADLINE_MS;
     play.settle();
     assert.equal(play.state(), "FAILED");
     assert.match(play.attempt.message, /revision 1, to which it is rolled back, doesn't come up either/);
@@ -171,7 +171,7 @@ describe("a version that fails", () => {
 describe("the progress deadline", () => {
   test("rolls back what doesn't come further", () => {
     const play = changing();
-    play.nowMs += deadlineMs - 1;
+    play.nowMs += DEADLINE_MS - 1;
     assert.deepEqual(play.settle(), []);
     play.nowMs += 1;
     play.settle();
@@ -194,7 +194,7 @@ describe("the progress deadline", () => {
     });
     for (let rounds = 0; rounds < 4; rounds++) {
       play.settle();
-      play.nowMs += deadlineMs - 1;
+      play.nowMs += DEADLINE_MS - 1;
       assert.deepEqual(play.settle(), []);
       play.runAll();
     }
@@ -213,17 +213,17 @@ describe("the progress deadline", () => {
       play.says("p4", { ready: rounds % 2 === 0 });
       play.settle();
       for (const pod of play.pods) if (pod.record.stoppingSince) play.vanishes(pod.record.name);
-      play.nowMs += deadlineMs / 8;
+      play.nowMs += DEADLINE_MS / 8;
     }
     assert.notEqual(play.state(), "PROGRESSING");
   });
 
   test("doesn't count while no coordinator was there", () => {
     const play = changing();
-    play.nowMs += 2 * deadlineMs;
+    play.nowMs += 2 * DEADLINE_MS;
     play.upSinceMs = play.nowMs;
     assert.deepEqual(play.settle(), []);
-    play.nowMs += deadlineMs;
+    play.nowMs += DEADLINE_MS;
     play.settle();
     assert.equal(play.state(), "ROLLED_BACK");
   });
@@ -231,7 +231,7 @@ describe("the progress deadline", () => {
   test("is six times as long for a registry that doesn't answer", () => {
     const play = changing();
     play.waits("p2", "ImagePullBackOff", "registry.example doesn't answer");
-    play.nowMs += 6 * deadlineMs - 1;
+    play.nowMs += 6 * DEADLINE_MS - 1;
     assert.deepEqual(play.settle(), []);
     play.nowMs += 1;
     play.settle();

@@ -9,21 +9,21 @@ import type { PodEntry } from "../../state/entries.ts";
 import { rolloutView } from "./rollout-view.ts";
 import { updateLimits } from "./update-limits.ts";
 
-const seeds = 200;
-const rounds = 60;
-/** Enough for every deadline, six times over, of a version and of the one that it is rolled back to. */
-const calmRounds = 150;
-const calmStepMs = 60_000;
+const SEEDS = 200;
+const ROUNDS = 60;
+/** Long enough for six times every deadline, of a version and of the one that it is rolled back to. */
+const CALM_ROUNDS = 150;
+const CALM_STEP_MS = 60_000;
 
 test("whatever is applied, held, lost or broken: the limits hold, and every rollout ends", () => {
   const ends = new Map<AttemptState, number>();
-  for (let seed = 0; seed < seeds; seed++) {
+  for (let seed = 0; seed < SEEDS; seed++) {
     const story = new Story(randomOf(seed));
-    for (let round = 0; round < rounds; round++) {
+    for (let round = 0; round < ROUNDS; round++) {
       story.happen();
       story.look(`seed ${seed} round ${round}`);
     }
-    for (let round = 0; round < calmRounds; round++) {
+    for (let round = 0; round < CALM_ROUNDS; round++) {
       story.calmDown();
       story.look(`seed ${seed} calm round ${round}`);
     }
@@ -33,7 +33,7 @@ test("whatever is applied, held, lost or broken: the limits hold, and every roll
   }
   // Or the histories wouldn't be worth much.
   for (const state of [AttemptState.SUCCEEDED, AttemptState.ROLLED_BACK, AttemptState.FAILED])
-    assert.ok((ends.get(state) ?? 0) > seeds / 50, `${ends.get(state)} ended in state ${state}`);
+    assert.ok((ends.get(state) ?? 0) > SEEDS / 50, `${ends.get(state)} ended in state ${state}`);
 });
 
 class Story {
@@ -59,13 +59,13 @@ class Story {
     for (const pod of play.pods) if (random.chance(0.4)) this.#live(pod, random.chance(0.8));
   }
 
-  /** Nothing more goes wrong but what is wrong with a version. */
+  /** Stops all faults but those of a version itself. */
   calmDown(): void {
     const { play } = this;
     play.away.clear();
     if (play.status?.paused) play.decide({ paused: false });
     this.#promote();
-    play.nowMs += calmStepMs;
+    play.nowMs += CALM_STEP_MS;
     for (const pod of play.pods) this.#live(pod, true);
   }
 

@@ -3,8 +3,8 @@ import type { EventInput } from "../../model/event.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
 import type { WorkloadStep } from "./workload-step.ts";
 
-/** More names than these don't help. */
-const maxNamed = 5;
+/** The limit of names in the message; more would not help the reader. */
+const MAX_NAMED = 5;
 
 /** Returns the events of the executed steps. Pure. */
 export function stepEvents(
@@ -66,8 +66,8 @@ function stops(steps: readonly WorkloadStep[]): RolloutEvent[] {
     byWhy.set(step.why, [...(byWhy.get(step.why) ?? []), step.pod.record.name]);
   }
   return [...byWhy].map(([why, names]) => {
-    const more = names.length > maxNamed ? ` and ${names.length - maxNamed} more` : "";
-    const list = names.slice(0, maxNamed).join(", ");
+    const more = names.length > MAX_NAMED ? ` and ${names.length - MAX_NAMED} more` : "";
+    const list = names.slice(0, MAX_NAMED).join(", ");
     return normal("StoppedPods", `${podsText(names.length)} to stop (${list}${more}): ${why}`);
   });
 }

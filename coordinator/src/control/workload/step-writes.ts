@@ -6,7 +6,7 @@ import {
 import { CoordinatorError } from "../../errors.ts";
 import type { StoreWrite } from "../../model/batches.ts";
 import { encodeRecord } from "../../model/codec.ts";
-import { podTemplateKey, prefixes, revisionKey, scaleKey, workloadStatusKey } from "../../model/keys.ts";
+import { PREFIXES, podTemplateKey, revisionKey, scaleKey, workloadStatusKey } from "../../model/keys.ts";
 import type { Priority } from "../../model/priority.ts";
 import { type Workload, workloadKey } from "../../model/workload.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
@@ -130,7 +130,7 @@ function create(
   return createPod(pod, nowMs);
 }
 
-/** With all that was kept about it. */
+/** Returns the operations that delete the resource with everything recorded about it. */
 function forgetOps({ key, record: { namespace, kind, name } }: ResourceEntry): Op[] {
   const ops: Op[] = [{ kind: "delete", key }];
   if (kind !== "container_service") return ops;
@@ -138,7 +138,7 @@ function forgetOps({ key, record: { namespace, kind, name } }: ResourceEntry): O
     ...ops,
     { kind: "delete", key: workloadStatusKey(namespace, kind, name) },
     { kind: "delete", key: scaleKey(namespace, name) },
-    { kind: "deletePrefix", prefix: `${prefixes.revisions}${namespace}/${kind}/${name}/` },
+    { kind: "deletePrefix", prefix: `${PREFIXES.revisions}${namespace}/${kind}/${name}/` },
   ];
 }
 

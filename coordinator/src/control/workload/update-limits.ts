@@ -5,24 +5,24 @@ export type UpdateLimits =
   | { readonly type: "Recreate" }
   | {
       readonly type: "RollingUpdate";
-      /** Pods beyond the replicas. */
+      /** The number of pods beyond the replicas. */
       readonly surge: number;
       /** Replicas that needn't be available. */
       readonly unavailable: number;
     };
 
 /** Kubernetes' default for both. */
-const defaultShare = "25%";
+const DEFAULT_SHARE = "25%";
 
 /**
- * As Kubernetes resolves them: percentages of the replicas, the surge rounded up, the unavailable ones down; where both come out
- * as 0, one may be unavailable, or nothing could ever be replaced.
+ * Returns the limits as Kubernetes resolves them: percentages of the replicas, the surge rounded up, the unavailable ones
+ * rounded down. If both are 0, one pod may be unavailable, because otherwise nothing could ever be replaced.
  */
 export function updateLimits(strategy: UpdateStrategy | undefined, replicas: number): UpdateLimits {
   if (strategy?.type === "Recreate") return { type: "Recreate" };
   const { maxSurge = "", maxUnavailable = "" } = strategy?.rollingUpdate ?? {};
-  const surge = Math.ceil(shareOf(maxSurge || defaultShare, replicas));
-  const unavailable = Math.floor(shareOf(maxUnavailable || defaultShare, replicas));
+  const surge = Math.ceil(shareOf(maxSurge || DEFAULT_SHARE, replicas));
+  const unavailable = Math.floor(shareOf(maxUnavailable || DEFAULT_SHARE, replicas));
   return {
     type: "RollingUpdate",
     surge,
@@ -30,7 +30,7 @@ export function updateLimits(strategy: UpdateStrategy | undefined, replicas: num
   };
 }
 
-/** Pods of a canary: at least one, at most all. */
+/** Returns the number of pods of a canary: at least one, at most all. */
 export function canarySize(canary: string, replicas: number): number {
   return Math.min(replicas, Math.max(1, Math.ceil(shareOf(canary, replicas))));
 }

@@ -1,9 +1,10 @@
+import type { Moment } from "../../acting-time/acting-time.ts";
 import { hasDependencies } from "../../model/depends-on.ts";
 import { isOfAttempt } from "../../model/kept-pod.ts";
 import { resourceKey, workloadStatusKey } from "../../model/keys.ts";
 import type { ClusterView } from "../../state/cluster-view.ts";
 import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
-import type { UnschedulablePods } from "../placement/unschedulable-pods.ts";
+import { type UnschedulablePods, waitingSince } from "../placement/unschedulable-pods.ts";
 import type { Prefetcher } from "./prefetch.ts";
 import type { ProgressLimits } from "./progress-limits.ts";
 import type { WorkloadInput } from "./workload-input.ts";
@@ -14,7 +15,6 @@ export interface ViewOptions {
   /** Undefined: nodes have every image. */
   readonly prefetcher?: Pick<Prefetcher, "imagesOn"> | undefined;
   readonly limits: ProgressLimits;
-  readonly upSinceMs: number;
   readonly pickVictims: (pods: readonly PodEntry[], count: number) => readonly PodEntry[];
 }
 
@@ -22,8 +22,8 @@ export interface ViewOptions {
  * Returns the facts about a workload, by its key `namespace/kind/name`. To simulate an apply, replace `resource` in the result:
  * by an entry with the proposed record, a generation that is higher by one, and its `workloadOf`.
  */
-export function workloadInput(key: string, nowMs: number, options: ViewOptions): WorkloadInput {
-  const { state, unschedulable, prefetcher, limits, upSinceMs, pickVictims } = options;
+export function workloadInput(key: string, moment: Moment, options: ViewOptions): WorkloadInput {
+  const { state, unschedulable, prefetcher, limits, pickVictims } = options;
   const [namespace = "", kind = "", name = ""] = key.split("/");
   const resource: ResourceEntry | undefined = state.resource(resourceKey(namespace, kind, name));
   const stored = state.workloadStatuses.get(workloadStatusKey(namespace, kind, name))?.record;
@@ -39,11 +39,10 @@ export function workloadInput(key: string, nowMs: number, options: ViewOptions):
     revisions: state.revisions.group(`workload:${key}`).map(({ record }) => record),
     nodeExists: (node) => state.node(node) !== undefined,
     nodeReady: (node) => state.node(node)?.health.ready ?? false,
-    unschedulable: (uid) => unschedulable.get(uid),
+    unschedulable: (uid) => waitingSince(unschedulable.get(uid), moment),
     imagesOn: ({ templateHash }, node) =>
       prefetcher?.imagesOn(key, templateHash, node) ?? { type: "present" },
-    nowMs,
-    upSinceMs,
+    ...moment,
     limits,
     pickVictims,
   };

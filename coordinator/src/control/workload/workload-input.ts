@@ -2,10 +2,11 @@ import type { ContainerServiceStatus, RevisionRecord } from "@forage/proto/forag
 import type { Workload } from "../../model/workload.ts";
 import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
 import type { UnschedulablePod } from "../placement/unschedulable-pods.ts";
+import type { Since } from "./availability.ts";
 import type { ImagesOnNode } from "./prefetch.ts";
 import type { ProgressLimits } from "./progress-limits.ts";
 
-/** All that `planWorkload` decides by. `workloadInput` makes one of the view. */
+/** Everything that `planWorkload` decides by. `workloadInput` builds it from the view. */
 export interface WorkloadInput {
   /** The resource. Undefined: its record is removed, and pods are left. */
   readonly resource: ResourceEntry | undefined;
@@ -15,7 +16,7 @@ export interface WorkloadInput {
   readonly status: ContainerServiceStatus | undefined;
   /** The number of failed pods of the present rollout attempt that are kept already. Undefined: none. */
   readonly keptPods?: number;
-  /** In any order. */
+  /** The revisions, in any order. */
   readonly revisions: readonly RevisionRecord[];
   /** A dependency is missing, so no new revision begins. */
   readonly held?: boolean;
@@ -29,8 +30,10 @@ export interface WorkloadInput {
   readonly imagesOn: (workload: Workload, node: string) => ImagesOnNode;
   /** The time by the clock of pods' times. */
   readonly nowMs: number;
-  /** The time at which this coordinator started. Without a coordinator no rollout could progress. */
+  /** The present time less the time in which this coordinator could act. Without a coordinator no rollout could progress. */
   readonly upSinceMs: number;
+  /** Translates a time on record: leaves out the time in which the coordinator could not act. Default: all time counts. */
+  readonly since?: Since;
   readonly limits: ProgressLimits;
   /** Returns the pods to stop for an even spread of the rest. */
   readonly pickVictims: (pods: readonly PodEntry[], count: number) => readonly PodEntry[];

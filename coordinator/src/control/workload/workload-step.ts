@@ -5,12 +5,12 @@ import type { StepDescription } from "../step-sink.ts";
 
 /** A step for one workload. The same objects are executed and printed. */
 export type WorkloadStep =
-  /** It was applied, or its template changed: a new try begins, of a new revision or the present one. */
+  /** The workload was applied or its template changed: a new rollout attempt begins, of a new revision or the present one. */
   | {
       readonly type: "start-rollout";
       readonly attempt: RolloutAttempt;
       readonly revision: RevisionRecord;
-      /** Numbers of revisions that the history has no room for, or that this one takes the place of. */
+      /** Numbers of the revisions to remove: the history has no room for them, or this one replaces them. */
       readonly forget: readonly number[];
       readonly why: string;
     }
@@ -18,7 +18,7 @@ export type WorkloadStep =
   | {
       readonly type: "update-rollout";
       readonly attempt: RolloutAttempt;
-      /** Has proved itself. */
+      /** The revision, if it has succeeded. */
       readonly good: RevisionRecord | undefined;
       readonly why: string;
     }
@@ -42,7 +42,7 @@ export type WorkloadStep =
   /** The last pod of a deleted resource is gone. */
   | { readonly type: "forget-resource" };
 
-/** For logs and for people. */
+/** Describes a step for logs and for people. */
 export function describeStep(step: WorkloadStep): StepDescription {
   switch (step.type) {
     case "start-rollout":

@@ -14,7 +14,7 @@ import {
 } from "../../endpoints/values.ts";
 import {
   type AnnotationProblem,
-  defaultRetryBudget,
+  DEFAULT_RETRY_BUDGET,
   type Protocol,
   type Retry,
   type ServiceHints,
@@ -23,11 +23,11 @@ import {
 type Annotations = Readonly<Record<string, string>>;
 
 /** Keys below this prefix are ours; one that isn't known is a mistake. */
-const prefix = "forage.dev/";
-const maxWindow = 2 ** 31 - 1;
-const maxDurationMs = 24 * 3_600_000;
+const PREFIX = "forage.dev/";
+const MAX_WINDOW = 2 ** 31 - 1;
+const MAX_DURATION_MS = 24 * 3_600_000;
 
-/** Each annotation that means something to Destination. */
+/** The readers of all annotations that Destination supports. */
 const readers = {
   "opaque-ports": parsePorts,
   protocol: parseProtocols,
@@ -42,11 +42,11 @@ const readers = {
   "retry-ratio": (text: string) => parseDecimal(text, 0, 1000),
   "retry-min-per-second": (text: string) => parseInteger(text, 0, 2 ** 32 - 1),
   "retry-ttl": (text: string) => parseDuration(text, 1000, 60_000),
-  "http2-connection-window": (text: string) => parseInteger(text, 65_535, maxWindow),
-  "http2-stream-window": (text: string) => parseInteger(text, 1, maxWindow),
+  "http2-connection-window": (text: string) => parseInteger(text, 65_535, MAX_WINDOW),
+  "http2-stream-window": (text: string) => parseInteger(text, 1, MAX_WINDOW),
   "http2-adaptive-flow-control": parseBoolean,
-  "http2-keep-alive-interval": (text: string) => parseDuration(text, 1, maxDurationMs),
-  "http2-keep-alive-timeout": (text: string) => parseDuration(text, 1, maxDurationMs),
+  "http2-keep-alive-interval": (text: string) => parseDuration(text, 1, MAX_DURATION_MS),
+  "http2-keep-alive-timeout": (text: string) => parseDuration(text, 1, MAX_DURATION_MS),
   "http2-keep-alive-while-idle": parseBoolean,
   "http2-max-concurrent-reset-streams": (text: string) => parseInteger(text, 1, 2 ** 32 - 1),
   "http2-max-frame-size": (text: string) => parseInteger(text, 16_384, 2 ** 24 - 1),
@@ -57,7 +57,7 @@ type Name = keyof typeof readers;
 type Value<N extends Name> = Extract<ReturnType<(typeof readers)[N]>, { value: unknown }>["value"];
 
 /** Other projects' names for the same annotations. Forage's own take precedence. */
-const aliases: Readonly<Record<string, Name>> = {
+const ALIASES: Readonly<Record<string, Name>> = {
   "config.linkerd.io/opaque-ports": "opaque-ports",
   "service.kubernetes.io/topology-mode": "topology-mode",
   "mirror.linkerd.io/remote-gateway-identity": "tls-identity",
@@ -65,7 +65,7 @@ const aliases: Readonly<Record<string, Name>> = {
 };
 
 /** Names of annotations that are used only together with another. */
-const needs: readonly (readonly [Name, Name])[] = [
+const NEEDS: readonly (readonly [Name, Name])[] = [
   ["tls-server-name", "tls-identity"],
   ["http2-connection-window", "http2-stream-window"],
   ["http2-stream-window", "http2-connection-window"],
@@ -87,11 +87,11 @@ export function readAnnotations(annotations: Annotations): {
   for (const [key, text] of Object.entries(annotations)) {
     const name = nameOf(key);
     if (name === undefined) {
-      if (key.toLowerCase().startsWith(prefix))
+      if (key.toLowerCase().startsWith(PREFIX))
         problems.push({ key, problem: `is not known; known are ${Object.keys(readers).join(", ")}` });
       continue;
     }
-    if (key !== prefix + name && annotations[prefix + name] !== undefined) continue;
+    if (key !== PREFIX + name && annotations[PREFIX + name] !== undefined) continue;
     const parsed: Parsed<unknown> = readers[name](text.trim());
     if ("problem" in parsed) problems.push({ key, problem: parsed.problem });
     else values.set(name, parsed.value);
@@ -106,7 +106,7 @@ export const noHints: ServiceHints = readAnnotations({}).hints;
 type Get = <N extends Name>(name: N) => Value<N> | undefined;
 
 function hintsOf(get: Get): ServiceHints {
-  const ttl: Duration | undefined = get("retry-ttl") ?? defaultRetryBudget.ttl;
+  const ttl: Duration | undefined = get("retry-ttl") ?? DEFAULT_RETRY_BUDGET.ttl;
   const ports: PortSet | undefined = get("opaque-ports");
   return {
     opaquePorts: ports,
@@ -116,8 +116,8 @@ function hintsOf(get: Get): ServiceHints {
     authorityOverride: get("authority-override"),
     http2: http2Of(get),
     retryBudget: {
-      retryRatio: get("retry-ratio") ?? defaultRetryBudget.retryRatio,
-      minRetriesPerSecond: get("retry-min-per-second") ?? defaultRetryBudget.minRetriesPerSecond,
+      retryRatio: get("retry-ratio") ?? DEFAULT_RETRY_BUDGET.retryRatio,
+      minRetriesPerSecond: get("retry-min-per-second") ?? DEFAULT_RETRY_BUDGET.minRetriesPerSecond,
       ttl,
     },
     retry: get("retry") ?? "none",
@@ -126,20 +126,20 @@ function hintsOf(get: Get): ServiceHints {
 }
 
 function nameOf(key: string): Name | undefined {
-  if (Object.hasOwn(aliases, key)) return aliases[key];
-  const name = key.startsWith(prefix) ? key.slice(prefix.length) : "";
+  if (Object.hasOwn(ALIASES, key)) return ALIASES[key];
+  const name = key.startsWith(PREFIX) ? key.slice(PREFIX.length) : "";
   return Object.hasOwn(readers, name) ? (name as Name) : undefined;
 }
 
 function missing(annotations: Annotations): AnnotationProblem[] {
   const given = new Set(Object.keys(annotations).map(nameOf));
-  const problems = needs
-    .filter(([name, other]) => given.has(name) && !given.has(other))
-    .map(([name, other]) => ({ key: prefix + name, problem: `needs ${prefix}${other}` }));
-  const identity = annotations[`${prefix}tls-identity`] ?? "";
+  const problems = NEEDS.filter(([name, other]) => given.has(name) && !given.has(other)).map(
+    ([name, other]) => ({ key: PREFIX + name, problem: `needs ${PREFIX}${other}` }),
+  );
+  const identity = annotations[`${PREFIX}tls-identity`] ?? "";
   // Proxies drop an identity of this form that comes without a name to ask for.
   if (identity.startsWith("spiffe:") && !given.has("tls-server-name"))
-    problems.push({ key: `${prefix}tls-identity`, problem: `needs ${prefix}tls-server-name` });
+    problems.push({ key: `${PREFIX}tls-identity`, problem: `needs ${PREFIX}tls-server-name` });
   return problems;
 }
 

@@ -7,7 +7,7 @@ export type Retry = "none" | "safe" | "all";
 
 /** The protocol hints for a service's endpoints, from its annotations. */
 export interface ServiceHints {
-  /** Taken as bytes, without looking for a protocol; undefined: the usual ones. */
+  /** Ports whose traffic is forwarded as bytes without protocol detection. Undefined: the usual ones. */
   readonly opaquePorts: PortSet | undefined;
   /** Keyed by a port's number or name; "": all others. */
   readonly protocols: ReadonlyMap<string, Protocol>;
@@ -28,7 +28,7 @@ export interface AnnotationProblem {
 }
 
 /** The default of Linkerd's controller. */
-export const defaultRetryBudget: RetryBudget = {
+export const DEFAULT_RETRY_BUDGET: RetryBudget = {
   retryRatio: 0.2,
   minRetriesPerSecond: 10,
   ttl: { seconds: 10n, nanos: 0 },

@@ -1,7 +1,7 @@
 import type { DestinationProfile, WeightedAddr } from "@forage/proto/destination";
 import type { TcpAddress } from "@forage/proto/net";
 import { isOpaque, type NamedPort } from "../hints/hints-of.ts";
-import { defaultRetryBudget, type ServiceHints } from "../hints/service-hints.ts";
+import { DEFAULT_RETRY_BUDGET, type ServiceHints } from "../hints/service-hints.ts";
 import { endpointLabels, weightedAddress } from "../weighted-address.ts";
 import { emptyProfile } from "./service-profile.ts";
 
@@ -13,7 +13,7 @@ export interface ProfiledPod {
   readonly node: string;
   readonly zone: string;
   readonly workload: string;
-  /** As the service before it calls the port, or else the container's number. */
+  /** The port under the name by which a service refers to it, else the container's number. */
   readonly port: NamedPort;
   /** The hints of the service in front of the pod. Undefined if there is none. */
   readonly hints: ServiceHints | undefined;
@@ -28,7 +28,7 @@ export function endpointProfile(pod: ProfiledPod, opaqueByDefault: ServiceHints)
   return {
     ...emptyProfile,
     opaqueProtocol: isOpaque(pod.hints ?? opaqueByDefault, pod.port, pod.opaque),
-    retryBudget: pod.hints?.retryBudget ?? defaultRetryBudget,
+    retryBudget: pod.hints?.retryBudget ?? DEFAULT_RETRY_BUDGET,
     // The authority is that of balanced traffic; a connection to one pod keeps its own.
     endpoint: { ...endpoint, authorityOverride: undefined },
   };

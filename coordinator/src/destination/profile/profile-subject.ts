@@ -53,7 +53,10 @@ export function profileSubject(
   };
 }
 
-/** Each host has its own pod network, so a pod's IP means another pod elsewhere. All else is the same to everybody. */
+/**
+ * Reports whether the answer depends on the node: each host has its own pod network, so a pod's IP means another pod
+ * elsewhere. All other answers are the same for everyone.
+ */
 function nodeDecides({ ip }: AddressPath, { virtualIps, addresses }: Directory): boolean {
   return virtualIps(ip).length === 0 && addresses.podsAt(ip).length > 0;
 }

@@ -13,10 +13,10 @@ import { pathRegex } from "./path-regex.ts";
 import type { ServiceRoute } from "./service-routes.ts";
 
 /** A profile is one message, so the number of its rules is limited. */
-const maxRoutes = 500;
-const safeMethods = ["GET", "HEAD", "OPTIONS", "TRACE"];
+const MAX_ROUTES = 500;
+const SAFE_METHODS = ["GET", "HEAD", "OPTIONS", "TRACE"];
 /** Responses that count as failed, and are repeated where requests may be. */
-const failures: ResponseClass = {
+const FAILURES: ResponseClass = {
   condition: { match: { $case: "status", value: { min: 500, max: 599 } } },
   isFailure: true,
 };
@@ -36,7 +36,7 @@ export function profileRoutes(routes: readonly ServiceRoute[], retry: Retry): Pr
   const candidates = routes.flatMap(candidatesOf);
   // The sort is stable, so equal ones stay in order.
   candidates.sort((a, b) => compareMatches(a.match, b.match) || compareRoutes(a.route, b.route));
-  return candidates.slice(0, maxRoutes).map((candidate) => profileRoute(candidate, retry));
+  return candidates.slice(0, MAX_ROUTES).map((candidate) => profileRoute(candidate, retry));
 }
 
 /** Returns no candidates for encrypted streams that pass through, because they have no readable requests. */
@@ -89,9 +89,9 @@ function takesAll({ matches }: RouteRule): boolean {
 function profileRoute({ route, rule, match }: Candidate, retry: Retry): ProfileRoute {
   return {
     condition: conditionOf(match),
-    responseClasses: [failures],
+    responseClasses: [FAILURES],
     metricsLabels: { route: route.name },
-    isRetryable: retry === "all" || (retry === "safe" && safeMethods.includes(match.method)),
+    isRetryable: retry === "all" || (retry === "safe" && SAFE_METHODS.includes(match.method)),
     timeout: rule.timeout,
   };
 }

@@ -1,6 +1,6 @@
 import type { DestinationProfile } from "@forage/proto/destination";
-import { defaultRetryBudget, type ServiceHints } from "../hints/service-hints.ts";
-import { weight } from "../weighted-address.ts";
+import { DEFAULT_RETRY_BUDGET, type ServiceHints } from "../hints/service-hints.ts";
+import { WEIGHT } from "../weighted-address.ts";
 import { overridesOf, profileRoutes, splitBackends } from "./routes.ts";
 import type { ServiceRoute } from "./service-routes.ts";
 
@@ -27,7 +27,7 @@ export const emptyProfile: DestinationProfile = {
 };
 
 /** The profile of an unknown destination: traffic continues to its original address. An error would make proxies hold it back. */
-export const unknownProfile: DestinationProfile = { ...emptyProfile, retryBudget: defaultRetryBudget };
+export const unknownProfile: DestinationProfile = { ...emptyProfile, retryBudget: DEFAULT_RETRY_BUDGET };
 
 /** Returns a service's profile. Pure. */
 export function serviceProfile(
@@ -37,7 +37,7 @@ export function serviceProfile(
   const reference = { name: service, namespace, section: "" };
   const split = splitBackends(routes);
   // Proxies of these days balance over a service's endpoints only if a profile sends them somewhere by name: to itself.
-  const backends = split.length > 0 ? split : [{ service, port, weight }];
+  const backends = split.length > 0 ? split : [{ service, port, weight: WEIGHT }];
   const source = routes.find(({ own, route }) => own && route.kind === "route")?.route;
   return {
     fullyQualifiedName: `${service}.${namespace}.svc.${domain}`,

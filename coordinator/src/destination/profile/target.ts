@@ -27,16 +27,16 @@ export type Target =
   | { readonly kind: "unknown" }
   | { readonly kind: "ambiguous"; readonly problem: string };
 
-const unknown: Target = { kind: "unknown" };
+const UNKNOWN: Target = { kind: "unknown" };
 
 /** A service, or one pod of it by its hostname. */
 export function targetOfName(path: ServicePath, { state }: Directory): Target {
   const service = findService(state, path.namespace, path.service);
-  if (service === undefined) return unknown;
+  if (service === undefined) return UNKNOWN;
   if (path.hostname === "") return { kind: "service", service, port: path.port };
   const pod = state.pod(path.namespace, path.hostname);
   const behind = workloadKey(path.namespace, "container_service", service.spec.target);
-  if (service.spec.type !== "Headless" || pod?.workloadKey !== behind || !isRunning(pod)) return unknown;
+  if (service.spec.type !== "Headless" || pod?.workloadKey !== behind || !isRunning(pod)) return UNKNOWN;
   const containerPort = targetPortOf(service.spec.ports, path.port);
   const protocol = protocolOf(listedPort(service.spec.ports, path.port));
   const port = pod.status?.hostPorts.find(
@@ -44,7 +44,7 @@ export function targetOfName(path: ServicePath, { state }: Directory): Target {
   )?.hostPort;
   const ip = addressOfNode(state.node(pod.record.node));
   return port === undefined || addressKey(ip) === undefined
-    ? unknown
+    ? UNKNOWN
     : { kind: "pod", pod, containerPort, ip, port };
 }
 
@@ -58,16 +58,19 @@ export function targetOfAddress(path: AddressPath, clientNode: string, directory
   const [named] = services;
   if (named !== undefined) {
     const service = findService(directory.state, named.namespace, named.service);
-    return service === undefined ? unknown : { kind: "service", service, port: path.port };
+    return service === undefined ? UNKNOWN : { kind: "service", service, port: path.port };
   }
   const onHosts = podsByHostPort(path, directory);
   const found = onHosts.length > 0 ? onHosts : podsByIp(path, clientNode, directory);
   if (found.length > 1) return ambiguous(path, "pods; the context token can name the node that is meant");
   const [only] = found;
-  return only === undefined ? unknown : { kind: "pod", ...only, ip: path.ip, port: path.port };
+  return only === undefined ? UNKNOWN : { kind: "pod", ...only, ip: path.ip, port: path.port };
 }
 
-type Found = { readonly pod: PodEntry; readonly containerPort: number };
+interface Found {
+  readonly pod: PodEntry;
+  readonly containerPort: number;
+}
 
 function podsByHostPort({ ip, port }: AddressPath, { addresses, state }: Directory): Found[] {
   return addresses.nodesAt(ip).flatMap(({ name }) =>
@@ -85,7 +88,10 @@ function podsByIp({ ip, port }: AddressPath, clientNode: string, { addresses, st
   return near.map((pod) => ({ pod, containerPort: port }));
 }
 
-/** Also before it is ready and while it stops: whoever connects to a pod itself means just that one. */
+/**
+ * Reports whether the pod runs, even if it is not ready or stops: a client that connects to a pod's own address means exactly
+ * this pod.
+ */
 function isRunning({ status }: PodEntry): boolean {
   return status?.phase === PodPhase.RUNNING;
 }

@@ -4,6 +4,7 @@ import type { Context, MiddlewareHandler } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import { CoordinatorError } from "../../errors.ts";
 import { assertMayCall } from "../../rpc/access.ts";
+import type { CallAudit } from "../../rpc/call-audit.ts";
 import type { CallContext, Caller } from "../../rpc/caller.ts";
 import { type IdentifyOptions, identify } from "../../rpc/identify.ts";
 import { toServiceError } from "../../rpc/status.ts";
@@ -13,13 +14,14 @@ export interface ApiCallOptions {
   readonly identify: IdentifyOptions;
   readonly observe: (method: string, code: number, seconds: number) => void;
   readonly monotonicMs: () => number;
+  readonly audit?: Pick<CallAudit, "begin">;
 }
 
 export type Bound = Context<{ Bindings: HttpBindings }>;
 
-const service = "/forage.operator.v1.OperatorService";
+const SERVICE = "/forage.operator.v1.OperatorService";
 /** A method that requires credentials. Its refusal names what is missing. */
-const anyMethod = `${service}/PutObject`;
+const ANY_METHOD = `${SERVICE}/PutObject`;
 
 /** Runs one call as a gRPC client with the same token would: the same checks, the same metrics. `name` is the method's, `listEvents`. */
 export async function callAs<Request, Response>(
@@ -27,28 +29,48 @@ export async function callAs<Request, Response>(
   name: string,
   request: Request,
   handler: (request: Request, context: CallContext) => Promise<Response>,
-  { identify: how, observe, monotonicMs }: ApiCallOptions,
+  options: ApiCallOptions,
 ): Promise<Response> {
-  const method = methodOf(name);
+  return runCall(contextOf(c, name, options.identify), request, handler, options);
+}
+
+/** Runs one call of an identified caller, with checks, metrics and the audit log. */
+export async function runCall<Request, Response>(
+  context: CallContext,
+  request: Request,
+  handler: (request: Request, context: CallContext) => Promise<Response>,
+  { observe, monotonicMs, audit }: Pick<ApiCallOptions, "observe" | "monotonicMs" | "audit">,
+): Promise<Response> {
+  const { method, caller, peer } = context;
   const startedMs = monotonicMs();
+  const audited = audit?.begin(method, peer, false);
   let code = Code.OK;
+  let message: string | undefined;
   try {
-    const context = contextOf(c, name, how);
-    assertMayCall(context.caller, method, request);
+    audited?.identified(caller);
+    assertMayCall(caller, method, request);
+    audited?.requested(request);
     return await handler(request, context);
   } catch (error) {
-    code = toServiceError(error).code;
+    ({ code, details: message } = toServiceError(error));
     throw error;
   } finally {
+    audited?.ended(code, message);
     observe(method, code, (monotonicMs() - startedMs) / 1000);
   }
 }
 
 /** Returns the caller and the method. The method's access is checked later. */
 export function contextOf(c: Bound, name: string, how: IdentifyOptions): CallContext {
+  const { remoteAddress = "" } = c.env.incoming.socket;
+  return contextFor(c, name, callerOf(c, remoteAddress, how));
+}
+
+/** Returns the context of a call by this caller. */
+export function contextFor(c: Bound, name: string, caller: Caller): CallContext {
   const { remoteAddress = "", remotePort = 0 } = c.env.incoming.socket;
   const peer = `${remoteAddress}:${remotePort}`;
-  return { method: methodOf(name), caller: callerOf(c, remoteAddress, how), peer, signal: c.req.raw.signal };
+  return { method: methodOf(name), caller, peer, signal: c.req.raw.signal };
 }
 
 /** Answers callers without accepted credentials before any of their body is read, and limits the body of the others. */
@@ -58,7 +80,7 @@ export function limitBody(maxSize: number, how: IdentifyOptions): MiddlewareHand
   return async (c, next) => {
     const { caller } = contextOf(c, "", how);
     try {
-      if (caller.kind === "anonymous") assertMayCall(caller, anyMethod, undefined);
+      if (caller.kind === "anonymous") assertMayCall(caller, ANY_METHOD, undefined);
     } catch (error) {
       return failed(c, error);
     }
@@ -86,7 +108,7 @@ export async function bodyOf(c: Bound): Promise<unknown> {
   }
 }
 
-const httpStatus: Partial<Record<Code, 400 | 401 | 403 | 404 | 409 | 412 | 429 | 503>> = {
+const HTTP_STATUS: Partial<Record<Code, 400 | 401 | 403 | 404 | 409 | 412 | 429 | 503>> = {
   [Code.INVALID_ARGUMENT]: 400,
   [Code.UNAUTHENTICATED]: 401,
   [Code.PERMISSION_DENIED]: 403,
@@ -103,11 +125,11 @@ export function failed(c: Context, error: unknown): Response {
   const { code, details } = toServiceError(error);
   const violations = error instanceof CoordinatorError ? error.violations : [];
   const body = { code: Code[code], message: details, ...(violations.length > 0 && { violations }) };
-  return c.json(body, httpStatus[code] ?? 500);
+  return c.json(body, HTTP_STATUS[code] ?? 500);
 }
 
 function methodOf(name: string): string {
-  return `${service}/${name.charAt(0).toUpperCase()}${name.slice(1)}`;
+  return `${SERVICE}/${name.charAt(0).toUpperCase()}${name.slice(1)}`;
 }
 
 function callerOf(c: Bound, remoteAddress: string, how: IdentifyOptions): Caller {

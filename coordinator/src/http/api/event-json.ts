@@ -2,7 +2,7 @@ import type { Event, EventFilter } from "@forage/proto/forage/operator/v1/operat
 import { CoordinatorError } from "../../errors.ts";
 import { toEpochMs, toTimestamp } from "../../model/timestamp.ts";
 
-/** As answered: what doesn't apply is left out. */
+/** Returns the event as the API answers it. Fields that don't apply are left out. */
 export function eventJson(event: Event): Record<string, unknown> {
   const { namespace, workloadKind, workloadName, node, rolloutId } = event;
   const time = (ms: number | undefined): string | undefined =>
@@ -24,7 +24,7 @@ export function eventJson(event: Event): Record<string, unknown> {
   };
 }
 
-/** From the query: `kind`, `name`, `type`, `reason`, `since` (RFC 3339). Throws INVALID. */
+/** Reads the filter from the query: `kind`, `name`, `type`, `reason`, `since` (RFC 3339). Throws INVALID. */
 export function eventFilterOf(query: (name: string) => string | undefined): EventFilter {
   const {
     kind = "",

@@ -5,6 +5,7 @@ import { type EventOptions, listEvents, watchEvents } from "../../api/operator/e
 import { CoordinatorError } from "../../errors.ts";
 import { assertMayCall } from "../../rpc/access.ts";
 import type { TokenWatch } from "../../rpc/token-watch.ts";
+import { EVENT_STREAM_HEADERS, eventStream } from "../event-stream.ts";
 import { type ApiCallOptions, assertPrivate, type Bound, callAs, contextOf, failed } from "./call.ts";
 import { eventFilterOf, eventJson, numberOf } from "./event-json.ts";
 
@@ -17,15 +18,11 @@ export interface EventRouteOptions extends ApiCallOptions, EventOptions {
 }
 
 /** A part of the connections that the port accepts, so that health and metrics always get an answer. */
-const maxStreams = 64;
-/** More often than proxies cut connections on which nothing comes (60 s is usual). */
-const heartbeatMs = 15_000;
-/** The delay after which browsers reconnect. */
-const retryMs = 2_000;
+const MAX_STREAMS = 64;
 
 /**
- * Events as JSON, and with `Accept: text/event-stream` as a stream (server-sent events) whose ids are sequence numbers, so that
- * `Last-Event-ID` resumes it. The same tokens, roles and checks as by gRPC, over loopback or TLS only.
+ * Serves events as JSON, and with `Accept: text/event-stream` as a stream (server-sent events) whose ids are sequence numbers,
+ * so that `Last-Event-ID` resumes it. Tokens, roles and checks are the same as for gRPC. Over loopback or TLS only.
  */
 export function addEventRoutes(app: Hono<{ Bindings: HttpBindings }>, options: EventRouteOptions): void {
   const streams = { open: 0 };
@@ -68,10 +65,10 @@ function stream(c: Bound, streams: { open: number }, options: EventRouteOptions)
     numberOf("Last-Event-ID", c.req.header("last-event-id")) ?? numberOf("after", c.req.query("after"));
   const request = { ...subjectOf(c), after: after === undefined ? undefined : BigInt(after) };
   assertMayCall(context.caller, context.method, request);
-  if (streams.open >= maxStreams)
+  if (streams.open >= MAX_STREAMS)
     throw new CoordinatorError(
       "RESOURCE_EXHAUSTED",
-      `${maxStreams} streams of events are open; try again later`,
+      `${MAX_STREAMS} streams of events are open; try again later`,
     );
   streams.open++;
   const gone = new AbortController();
@@ -85,58 +82,14 @@ function stream(c: Bound, streams: { open: number }, options: EventRouteOptions)
   };
   const unwatch = options.tokens.watch(context.caller, end);
   const batches = watchEvents(request, { ...context, signal }, options);
-  const body = bodyOf(batches, options, end);
-  const headers = {
-    "content-type": "text/event-stream",
-    "cache-control": "no-store",
-    "x-accel-buffering": "no",
-  };
-  return c.body(body, 200, headers);
+  return c.body(
+    eventStream(batches, blocksOf, { schedule: options.schedule, end }),
+    200,
+    EVENT_STREAM_HEADERS,
+  );
 }
 
-/** Reads on only when the client has taken what was sent, so nothing piles up for a slow one. */
-function bodyOf(
-  batches: AsyncGenerator<WatchEventsResponse>,
-  { schedule }: EventRouteOptions,
-  end: () => void,
-): ReadableStream<Uint8Array> {
-  const text = new TextEncoder();
-  let stopBeating = (): void => {};
-  const finish = (): void => {
-    stopBeating();
-    end();
-  };
-  return new ReadableStream<Uint8Array>({
-    start: (controller) => {
-      controller.enqueue(text.encode(`retry: ${retryMs}\n\n`));
-      const beat = (): void => {
-        stopBeating = schedule(heartbeatMs, () => {
-          // One that waits to be taken is enough.
-          if ((controller.desiredSize ?? 0) > 0) controller.enqueue(text.encode(":\n\n"));
-          beat();
-        });
-      };
-      beat();
-    },
-    pull: async (controller) => {
-      try {
-        const { done, value } = await batches.next();
-        if (!done) return controller.enqueue(text.encode(blocksOf(value)));
-        finish();
-        controller.close();
-      } catch (error) {
-        finish();
-        controller.error(error);
-      }
-    },
-    cancel: async () => {
-      finish();
-      await batches.return(undefined);
-    },
-  });
-}
-
-/** Also a batch without events says how far it goes, by an id of its own. */
+/** Formats a batch as server-sent events. A batch without events still carries an id that says how far it reaches. */
 function blocksOf({ events, sequence, gap }: WatchEventsResponse): string {
   const missing = gap ? "event: gap\ndata: {}\n\n" : "";
   const blocks = events.map(

@@ -2,8 +2,8 @@ import { forestSchema } from "@forage/proto/forest-schema";
 import { JsonMessageReader, type JsonView } from "@forage/proto/json-message";
 import { CoordinatorError, type FieldViolation } from "../../errors.ts";
 
-/** More are no help. */
-const maxViolations = 50;
+/** The limit of violations in an answer; more would not help the caller. */
+const MAX_VIOLATIONS = 50;
 
 /**
  * Reads a message of the public contract in proto-JSON form, so that `fromJSON` of its type leaves nothing out: names in either spelling
@@ -18,7 +18,7 @@ export function messageJson(body: unknown, type: string): object {
   });
   const message = reader.read(body, type);
   if (message !== undefined && violations.length === 0) return message;
-  const shown = violations.slice(0, maxViolations);
+  const shown = violations.slice(0, MAX_VIOLATIONS);
   const said = shown.slice(0, 5).map(({ field, description }) => `${field || "the body"}: ${description}`);
   throw new CoordinatorError("INVALID", `the body is invalid: ${said.join("; ")}`, { violations: shown });
 }

@@ -13,7 +13,7 @@ export interface MetricRouteOptions extends ApiCallOptions {
   readonly handlers: MetricHandlers;
 }
 
-const maxBodyBytes = 16 * 1024;
+const MAX_BODY_BYTES = 16 * 1024;
 
 const body = z.strictObject({
   /** A number, or a quantity such as "1500m". */
@@ -31,15 +31,15 @@ const body = z.strictObject({
 });
 
 /**
- * Values that autoscaling steers by, pushed by whoever knows them: JSON below `/api/v1/namespaces/NAMESPACE/metrics`. The same
- * tokens, roles and checks as by gRPC; over loopback or TLS only, since the token goes with it.
+ * Accepts pushed values of custom metrics for the autoscaler: JSON below `/api/v1/namespaces/NAMESPACE/metrics`. Tokens, roles
+ * and checks are the same as for gRPC. Over loopback or TLS only, because the request carries the token.
  */
 export function addMetricRoutes(app: Hono<{ Bindings: HttpBindings }>, options: MetricRouteOptions): void {
   const collection = "/api/v1/namespaces/:namespace/metrics";
   const served = (work: Work) => (c: Bound) => serve(c, work, options);
   app.get(collection, served(list));
   app.get(`${collection}/:name`, served(list));
-  app.put(`${collection}/:name`, limitBody(maxBodyBytes, options.identify), served(put));
+  app.put(`${collection}/:name`, limitBody(MAX_BODY_BYTES, options.identify), served(put));
   app.delete(`${collection}/:name`, served(remove));
 }
 

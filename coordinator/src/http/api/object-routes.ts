@@ -12,7 +12,7 @@ export interface ObjectRouteOptions extends ApiCallOptions {
 }
 
 /** Keyed by the word in the path. */
-const kinds: Readonly<Record<string, ObjectKind>> = {
+const KINDS: Readonly<Record<string, ObjectKind>> = {
   secrets: "secret",
   configmaps: "config_map",
   registrycredentials: "registry_credential",
@@ -20,7 +20,7 @@ const kinds: Readonly<Record<string, ObjectKind>> = {
 };
 
 /** A megabyte in base64, and its keys. */
-const maxBodyBytes = 2 * 1024 * 1024;
+const MAX_BODY_BYTES = 2 * 1024 * 1024;
 
 type Method = keyof ObjectHandlers;
 type Work = (name: ObjectName, c: Bound, call: Call) => Promise<Record<string, unknown>>;
@@ -37,7 +37,7 @@ type Handler = (request: unknown, context: CallContext) => Promise<never>;
  * of its calls. Values never cross a network in plain text: without TLS only connections over loopback are served.
  */
 export function addObjectRoutes(app: Hono<{ Bindings: HttpBindings }>, options: ObjectRouteOptions): void {
-  const limited = limitBody(maxBodyBytes, options.identify);
+  const limited = limitBody(MAX_BODY_BYTES, options.identify);
   for (const [collection, kind] of [
     ["/api/v1/namespaces/:namespace/:plural", undefined],
     ["/api/v1/priorityclasses", "priority_class"],
@@ -94,11 +94,11 @@ function nameOf(c: Bound, kind: ObjectKind | undefined): ObjectName {
   const name = c.req.param("name") ?? "";
   if (kind !== undefined) return { namespace: "", kind, name };
   const plural = c.req.param("plural") ?? "";
-  const named = Object.hasOwn(kinds, plural) ? kinds[plural] : undefined;
+  const named = Object.hasOwn(KINDS, plural) ? KINDS[plural] : undefined;
   if (named === undefined)
     throw new CoordinatorError(
       "NOT_FOUND",
-      `there are no such things; there are ${Object.keys(kinds).join(", ")}`,
+      `there are no such things; there are ${Object.keys(KINDS).join(", ")}`,
     );
   return { namespace: c.req.param("namespace") ?? "", kind: named, name };
 }

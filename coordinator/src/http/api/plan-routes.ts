@@ -8,15 +8,15 @@ import { messageJson } from "./message-json.ts";
 
 export interface PlanRouteOptions extends ApiCallOptions, PlanHandlerOptions {}
 
-/** As JSON a request that is just small enough takes more room. */
-const maxBodyBytes = 4 * 1024 * 1024;
+/** The limit of the body. The largest accepted request takes more room as JSON. */
+const MAX_BODY_BYTES = 4 * 1024 * 1024;
 
 /**
  * Serves plans: takes a bundle in its proto-JSON form, with the namespace in the path, and returns what an apply would do. It
  * changes nothing.
  */
 export function addPlanRoutes(app: Hono<{ Bindings: HttpBindings }>, options: PlanRouteOptions): void {
-  app.post("/api/v1/namespaces/:namespace/plan", limitBody(maxBodyBytes, options.identify), async (c) => {
+  app.post("/api/v1/namespaces/:namespace/plan", limitBody(MAX_BODY_BYTES, options.identify), async (c) => {
     try {
       assertPrivate(c);
       const namespace = c.req.param("namespace");

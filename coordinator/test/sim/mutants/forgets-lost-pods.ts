@@ -3,7 +3,7 @@ import type { WorkloadStep } from "../../../src/control/workload/workload-step.t
 
 export * from "../../../src/control/workload/plan.ts";
 
-/** Takes pods on nodes that are not heard of for gone. */
+/** Takes pods on unreachable nodes for gone. */
 export const planWorkload: typeof real = (input) => {
   const lost = input.pods.filter(({ record }) => record.node !== "" && !input.nodeReady(record.node));
   const pods = input.pods.filter((pod) => !lost.includes(pod));

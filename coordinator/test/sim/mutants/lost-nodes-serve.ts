@@ -1,5 +1,5 @@
 import type { isReady as real } from "../../../src/endpoints/readiness.ts";
 
-/** Believes what nodes said before they were lost. */
+/** Uses the last status of nodes that are lost. */
 export const isReady: typeof real = ({ status, record }) =>
   status?.ready === true && record.stoppingSince === undefined && record.node !== "";

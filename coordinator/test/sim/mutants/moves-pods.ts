@@ -2,5 +2,5 @@ import { type stopPod as real, rewritePod } from "../../../src/control/pod-write
 
 export * from "../../../src/control/pod-writes.ts";
 
-/** Has a pod placed anew instead of stopping it. */
+/** Places a pod again instead of stopping it. */
 export const stopPod: typeof real = (pod) => rewritePod(pod, { ...pod.record, node: "", boundAt: undefined });

@@ -3,93 +3,140 @@ import { registerHooks } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
-/** A coordinator with one fault put in on purpose. */
+/** A coordinator or an agent with one fault put in on purpose. */
 export interface Mutant {
-  /** What is replaced, from the repository's root. */
+  /** The path of the replaced module, from the repository's root. */
   readonly module: string;
-  /** What some rule must say of it. */
+  /** The folder of the replacement, from the repository's root. Default: this one. */
+  readonly folder?: string;
+  /** The message of a rule that must catch it. */
   readonly caughtBy: RegExp;
-  /** The first history to play. Default: 0. One that needs several faults at once shows in few histories. */
+  /** The first history to play: one in which the mutant shows, so that a run doesn't search for it. Default: 0. */
   readonly from?: number;
-  /** How many histories. Default: 300. */
+  /** The number of histories. Default: 300. */
   readonly seeds?: number;
-  /** It shows in outages of a fleet at rest. */
+  /** Set if the mutant shows in outages of an idle fleet. */
   readonly outages?: true;
+  /** It shows in outages of the coordinator during a rollout. */
+  readonly rollouts?: true;
 }
 
-const control = "coordinator/src/control";
+const ROOT = join(import.meta.dirname, "../../../..");
+/** The coordinator's tests must not import agents, so their mutants are elsewhere. */
+const AGENTS = "sim/mutants";
+const HERE = "coordinator/test/sim/mutants";
+const CONTROL = "coordinator/src/control";
 
-/** By the name of the file in this folder that takes the module's place. */
-export const mutants: Readonly<Record<string, Mutant>> = {
-  "too-much-surge": { module: `${control}/workload/plan.ts`, caughtBy: /active pods, at most/ },
-  "stopping-pods-serve": { module: `${control}/workload/plan.ts`, caughtBy: /must stay|no rest/ },
+/** All mutants by the name of the file in this folder that replaces the module. */
+export const MUTANTS: Readonly<Record<string, Mutant>> = {
+  "too-much-surge": { module: `${CONTROL}/workload/plan.ts`, caughtBy: /active pods, at most/ },
+  "stopping-pods-serve": { module: `${CONTROL}/workload/plan.ts`, caughtBy: /must stay|no rest/, from: 8 },
   "lost-nodes-serve": {
     module: "coordinator/src/endpoints/readiness.ts",
     caughtBy: /must stay/,
-    from: 56,
-    seeds: 10,
+    from: 24,
   },
-  "forgets-lost-pods": { module: `${control}/workload/plan.ts`, caughtBy: /record is gone/ },
-  "never-evicts": { module: `${control}/eviction/eviction-of.ts`, caughtBy: /no rest/ },
-  "moves-pods": { module: `${control}/pod-writes.ts`, caughtBy: /moved from/ },
-  "keeps-for-ever": { module: `${control}/kept-pods/plan.ts`, caughtBy: /no rest.*is kept/ },
-  "rollouts-go-on": { module: `${control}/rollout/progress.ts`, caughtBy: /no rest/ },
+  "forgets-lost-pods": {
+    module: `${CONTROL}/workload/plan.ts`,
+    caughtBy: /is gone without an order/,
+    from: 2,
+  },
+  "never-evicts": { module: `${CONTROL}/eviction/eviction-of.ts`, caughtBy: /no rest/, from: 9 },
+  "moves-pods": { module: `${CONTROL}/pod-writes.ts`, caughtBy: /moved from/ },
+  "keeps-for-ever": { module: `${CONTROL}/kept-pods/plan.ts`, caughtBy: /no rest.*is kept/ },
+  "rollouts-go-on": { module: `${CONTROL}/rollout/progress.ts`, caughtBy: /no rest/ },
   "blind-placement": { module: "scheduler/src/index.ts", caughtBy: /its pods ask for/ },
   "careless-writes": { module: "coordinator/src/core.ts", caughtBy: /./ },
-  "silence-is-gone": { module: "coordinator/src/link/reports.ts", caughtBy: /record is gone/ },
-  "failures-complete": { module: `${control}/job/count.ts`, caughtBy: /have ended well/ },
-  "too-many-at-a-time": { module: `${control}/job/plan.ts`, caughtBy: /at a time|were wanted|twice/ },
-  "forbids-nothing": { module: "coordinator/src/model/cron-job.ts", caughtBy: /was started beside/ },
+  "silence-is-gone": { module: "coordinator/src/link/reports.ts", caughtBy: /is gone without an order/ },
+  "failures-complete": { module: `${CONTROL}/job/count.ts`, caughtBy: /have ended well/ },
+  "too-many-at-a-time": { module: `${CONTROL}/job/plan.ts`, caughtBy: /at a time|are desired|twice/ },
+  "forbids-nothing": { module: "coordinator/src/model/cron-job.ts", caughtBy: /was started beside/, from: 2 },
   "ignores-hold-ups": {
     module: "coordinator/src/link/stall-detector.ts",
     caughtBy: /held-up: endpoints .* were withdrawn/,
+    from: 13,
     outages: true,
   },
   "withdraws-in-mass-loss": {
-    module: `${control}/eviction/mass-loss.ts`,
+    module: `${CONTROL}/eviction/mass-loss.ts`,
     caughtBy: /link.*: endpoints .* were withdrawn/,
     outages: true,
   },
   "evicts-while-nodes-return": {
-    module: `${control}/eviction/mass-loss.ts`,
+    module: `${CONTROL}/eviction/mass-loss.ts`,
     caughtBy: /is to stop/,
     outages: true,
   },
   "tolerates-three-seconds": {
     module: "coordinator/src/link/node-limits.ts",
     caughtBy: /agent-down: pod .* is to stop/,
+    from: 31,
     outages: true,
   },
   "reads-behind-writes": {
     module: "coordinator/src/link/connect.ts",
     caughtBy: /disk-stall: (?:endpoints .* were withdrawn|pod .* is to stop)/,
+    from: 71,
     outages: true,
   },
   "waits-for-the-clock": {
-    module: `${control}/job/back-off.ts`,
+    module: `${CONTROL}/job/back-off.ts`,
     caughtBy: /no rest .*: job/,
-    from: 80,
-    seeds: 10,
+    from: 64,
+  },
+  "counts-stalls": {
+    module: "coordinator/src/acting-time/acting-time.ts",
+    caughtBy: /disk-(?:stall|full): a good version was not rolled out/,
+    from: 7,
+    rollouts: true,
+    seeds: 56,
+  },
+  "counts-hold-ups": {
+    module: "coordinator/src/acting-time/acting-time.ts",
+    caughtBy: /held-up: a good version was not rolled out/,
+    from: 2,
+    rollouts: true,
+    seeds: 56,
+  },
+  "counts-clock-steps": {
+    module: "coordinator/src/acting-time/acting-time.ts",
+    caughtBy: /a good version was not rolled out/,
+    from: 2,
+    rollouts: true,
+    seeds: 56,
   },
   "faults-spread": {
     module: "coordinator/src/faults/object-faults.ts",
     caughtBy: /can't go on: .*invalid|a listener of the view failed|no rest/,
+    from: 9,
     seeds: 20,
   },
   "full-disk-succeeds": { module: "coordinator/src/core.ts", caughtBy: /is not known any more/, seeds: 20 },
   "stops-nothing": { module: "coordinator/src/link/assignments.ts", caughtBy: /no rest/ },
+  "gives-up": { module: "agent/src/pods/decide/next-step.ts", folder: AGENTS, caughtBy: /no rest/, from: 37 },
+  "forgets-pods": {
+    module: "agent/src/recorded-pods.ts",
+    folder: AGENTS,
+    caughtBy: /after it was removed|no rest/,
+    from: 2,
+  },
+  "hides-removals": { module: "agent/src/link/status-outbox.ts", folder: AGENTS, caughtBy: /no rest/ },
 };
 
-/** From now on the mutant is loaded in place of the module; to be called before that was loaded. */
+/** Loads the mutant in place of its module from now on. Must be called before the module is loaded. */
 export function putInPlace(name: string): void {
-  const mutant = mutants[name];
+  const mutant = MUTANTS[name];
   if (mutant === undefined)
-    throw new Error(`there is no mutant "${name}": ${Object.keys(mutants).join(", ")}`);
-  const root = join(import.meta.dirname, "../../../..");
-  if (!existsSync(join(root, mutant.module)))
-    throw new Error(`the mutant "${name}" replaces a module that does not exist: ${mutant.module}`);
-  const original = pathToFileURL(join(root, mutant.module)).href;
-  const replacement = pathToFileURL(join(import.meta.dirname, `${name}.ts`)).href;
+    throw new Error(`there is no mutant "${name}": ${Object.keys(MUTANTS).join(", ")}`);
+  replaceModule(mutant.module, join(ROOT, mutant.folder ?? HERE, `${name}.ts`));
+}
+
+/** Loads the file in place of the module, whose path is from the repository's root. Call it before the module is loaded. */
+export function replaceModule(module: string, file: string): void {
+  if (!existsSync(join(ROOT, module)))
+    throw new Error(`${file} replaces a module that does not exist: ${module}`);
+  const original = pathToFileURL(join(ROOT, module)).href;
+  const replacement = pathToFileURL(file).href;
   registerHooks({
     resolve(specifier, context, next) {
       const resolved = next(specifier, context);

@@ -4,7 +4,7 @@ import type { PodEntry } from "../../../src/state/entries.ts";
 
 export * from "../../../src/link/assignments.ts";
 
-/** Never tells nodes that a pod is to stop. */
+/** Never sends nodes the order to stop a pod. */
 export class Assignments extends RealAssignments {
   override of(pod: PodEntry): PodAssignment {
     return { ...super.of(pod), stopping: false };

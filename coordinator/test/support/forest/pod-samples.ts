@@ -1,14 +1,14 @@
 import type { SampleTable } from "./sample-table.ts";
 
-const security = {
+const SECURITY = {
   run_as_user: [1000n, 0n],
   run_as_group: [1000n, 0n],
   run_as_non_root: [true, false],
   seccomp_profile: ["RuntimeDefault", "Unconfined", "profiles/audit.json", "/etc/forage/audit.json", ""],
 };
-const probeSeconds = [10, 0, 604_800];
+const PROBE_SECONDS = [10, 0, 604_800];
 
-export const podSamples: SampleTable = {
+export const POD_SAMPLES: SampleTable = {
   Container: {
     base: { name: "main", image: "registry.example/team/app:v1" },
     values: {
@@ -108,9 +108,9 @@ export const podSamples: SampleTable = {
   Probe: {
     base: { handler: { $case: "tcpSocket", value: { port: 8080 } } },
     values: {
-      initial_delay_seconds: probeSeconds,
-      period_seconds: probeSeconds,
-      timeout_seconds: probeSeconds,
+      initial_delay_seconds: PROBE_SECONDS,
+      period_seconds: PROBE_SECONDS,
+      timeout_seconds: PROBE_SECONDS,
       success_threshold: [1, 0],
       failure_threshold: [3, 0],
     },
@@ -131,7 +131,7 @@ export const podSamples: SampleTable = {
   ContainerSecurityContext: {
     base: {},
     values: {
-      ...security,
+      ...SECURITY,
       read_only_root_filesystem: [true, false],
       privileged: [true, false],
       allow_privilege_escalation: [true, false],
@@ -142,7 +142,7 @@ export const podSamples: SampleTable = {
   PodSecurityContext: {
     base: {},
     values: {
-      ...security,
+      ...SECURITY,
       fs_group: [2000n, 0n],
       supplemental_groups: [3000n, 0n],
       fs_group_change_policy: ["OnRootMismatch", "Always", ""],

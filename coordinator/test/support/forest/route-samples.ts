@@ -1,13 +1,13 @@
 import type { SampleTable } from "./sample-table.ts";
 
-const headers = {
+const HEADERS = {
   set: [{ "X-A": "1" }, {}],
   add: [{ "X-B": "2" }, {}],
   remove: ["X-C"],
 };
-const named = { type: ["Exact", ""], value: ["1", "a b"] };
+const NAMED = { type: ["Exact", ""], value: ["1", "a b"] };
 
-export const routeSamples: SampleTable = {
+export const ROUTE_SAMPLES: SampleTable = {
   InlineRoute: { base: {}, values: { hostnames: ["api.example.com", "*.example.com"] } },
   RouteSpec: {
     base: { targetService: "web" },
@@ -35,11 +35,11 @@ export const routeSamples: SampleTable = {
   },
   HeaderMatch: {
     base: { name: "X-Canary", value: "1" },
-    values: { ...named, name: ["X-Canary", "accept"] },
+    values: { ...NAMED, name: ["X-Canary", "accept"] },
   },
   QueryParamMatch: {
     base: { name: "debug", value: "1" },
-    values: { ...named, name: ["debug", "filter[name]"] },
+    values: { ...NAMED, name: ["debug", "filter[name]"] },
   },
   RouteBackend: {
     base: { service: "web", port: 80 },
@@ -49,8 +49,8 @@ export const routeSamples: SampleTable = {
     base: { filter: { $case: "requestMirror", value: { service: "web", port: 80 } } },
     values: {},
   },
-  RequestHeaderModifier: { base: {}, values: headers },
-  ResponseHeaderModifier: { base: {}, values: headers },
+  RequestHeaderModifier: { base: {}, values: HEADERS },
+  ResponseHeaderModifier: { base: {}, values: HEADERS },
   RequestRedirect: {
     base: { scheme: "https" },
     values: {

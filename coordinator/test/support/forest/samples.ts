@@ -1,14 +1,14 @@
-import { podSamples } from "./pod-samples.ts";
-import { routeSamples } from "./route-samples.ts";
+import { POD_SAMPLES } from "./pod-samples.ts";
+import { ROUTE_SAMPLES } from "./route-samples.ts";
 import type { MessageSamples, SampleTable } from "./sample-table.ts";
-import { schedulingSamples } from "./scheduling-samples.ts";
-import { workloadSamples } from "./workload-samples.ts";
+import { SCHEDULING_SAMPLES } from "./scheduling-samples.ts";
+import { WORKLOAD_SAMPLES } from "./workload-samples.ts";
 
-const samples: SampleTable = { ...workloadSamples, ...podSamples, ...schedulingSamples, ...routeSamples };
+const SAMPLES: SampleTable = { ...WORKLOAD_SAMPLES, ...POD_SAMPLES, ...SCHEDULING_SAMPLES, ...ROUTE_SAMPLES };
 
 /** Returns samples of a message by its full name. Throws for a message without samples, so every new message needs some. */
 export function samplesOf(type: string): MessageSamples {
-  const found = samples[type.replace("forest.v1.", "")];
+  const found = SAMPLES[type.replace("forest.v1.", "")];
   if (found === undefined) throw new Error(`test/support/forest has no samples of ${type}`);
   return found;
 }

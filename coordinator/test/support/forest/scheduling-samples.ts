@@ -1,14 +1,14 @@
 import type { SampleTable } from "./sample-table.ts";
 
-const expression = { key: "zone", operator: "In", values: ["a"] };
-const expressionValues = {
+const EXPRESSION = { key: "zone", operator: "In", values: ["a"] };
+const EXPRESSION_VALUES = {
   key: ["zone", "example.com/disk"],
   operator: ["In", "NotIn"],
   values: ["a", "", "1"],
 };
-const podTerm = { topologyKey: "zone" };
+const POD_TERM = { topologyKey: "zone" };
 
-export const schedulingSamples: SampleTable = {
+export const SCHEDULING_SAMPLES: SampleTable = {
   Toleration: {
     base: { key: "gpu" },
     values: {
@@ -24,16 +24,16 @@ export const schedulingSamples: SampleTable = {
   PreferredSchedulingTerm: { base: { weight: 1, preference: {} }, values: { weight: [100, 1] } },
   NodeSelector: { base: { terms: [{}] }, values: {} },
   NodeSelectorTerm: { base: {}, values: {} },
-  NodeSelectorRequirement: { base: expression, values: expressionValues },
+  NodeSelectorRequirement: { base: EXPRESSION, values: EXPRESSION_VALUES },
   PodAffinity: { base: {}, values: {} },
   PodAntiAffinity: { base: {}, values: {} },
-  WeightedPodAffinityTerm: { base: { weight: 1, term: podTerm }, values: { weight: [50] } },
+  WeightedPodAffinityTerm: { base: { weight: 1, term: POD_TERM }, values: { weight: [50] } },
   PodAffinityTerm: {
-    base: podTerm,
+    base: POD_TERM,
     values: { topology_key: ["zone", "kubernetes.io/hostname"], namespaces: ["shop"] },
   },
   LabelSelector: { base: {}, values: { match_labels: [{ app: "web" }, {}] } },
-  LabelSelectorRequirement: { base: expression, values: expressionValues },
+  LabelSelectorRequirement: { base: EXPRESSION, values: EXPRESSION_VALUES },
   TopologySpreadConstraint: {
     base: { maxSkew: 1, topologyKey: "zone", whenUnsatisfiable: "DoNotSchedule" },
     values: {

@@ -10,10 +10,10 @@ export interface FieldChain {
   readonly steps: readonly { readonly type: string; readonly field: FieldSchema }[];
 }
 
-const root = "forest.v1.ForageResource";
+const ROOT = "forest.v1.ForageResource";
 
 /** Every field that a resource can hold, however deep. */
-export function everyField(type = root, before: FieldChain = { names: [], steps: [] }): FieldChain[] {
+export function everyField(type = ROOT, before: FieldChain = { names: [], steps: [] }): FieldChain[] {
   return fieldsOf(type).flatMap((field) => {
     const chain = {
       names: [...before.names, field.name],
@@ -29,7 +29,7 @@ export function valuesAt({ names, steps }: FieldChain): readonly unknown[] {
   if (last === undefined) return [];
   const { type, field } = last;
   const path = names.join(".");
-  for (const [pattern, values] of instead) if (pattern.test(path)) return values;
+  for (const [pattern, values] of INSTEAD) if (pattern.test(path)) return values;
   return field.kind === "message" ? [baseOf(field)] : valuesOf(type, field.name);
 }
 
@@ -46,13 +46,13 @@ export function alsoSet(chain: FieldChain): readonly string[] {
   return needs.flatMap(([pattern, , also]) => (pattern.test(chain.names.join(".")) ? [also] : []));
 }
 
-/** No value of these is valid where they stand. */
+/** Reports whether no value of the field is valid in its position. */
 export function isForbidden(chain: FieldChain): boolean {
   return /init_containers\.(.*_probe|lifecycle)/.test(chain.names.join("."));
 }
 
 /** Values for fields whose valid values differ from others of their type. */
-const instead: readonly (readonly [RegExp, readonly unknown[]])[] = [
+const INSTEAD: readonly (readonly [RegExp, readonly unknown[]])[] = [
   [/job\.pod_config\.restart_policy$/, ["OnFailure", "Never"]],
   [/match_fields\.key$/, ["metadata.name"]],
   [/match_fields\.values$/, ["node-1"]],

@@ -1,13 +1,13 @@
 import type { SampleTable } from "./sample-table.ts";
 
-export const container = { name: "main", image: "registry.example/team/app:v1" };
+export const CONTAINER = { name: "main", image: "registry.example/team/app:v1" };
 
-export const workloadSamples: SampleTable = {
+export const WORKLOAD_SAMPLES: SampleTable = {
   ForageResource: {
-    base: { name: "web", spec: { $case: "containerService", value: { container } } },
+    base: { name: "web", spec: { $case: "containerService", value: { container: CONTAINER } } },
     values: { name: ["web", "a", "x-1"] },
   },
-  ContainerServiceSpec: { base: { container }, values: {} },
+  ContainerServiceSpec: { base: { container: CONTAINER }, values: {} },
   ScalingPolicy: { base: {}, values: { replicas: [3, 0, 1, 10_000] } },
   AutoscalingPolicy: {
     base: {
@@ -39,7 +39,7 @@ export const workloadSamples: SampleTable = {
     base: {},
     values: { max_unavailable: ["25%", "1", "100%", "0", ""], max_surge: ["25%", "1", "200%", "3", ""] },
   },
-  JobSpec: { base: { container }, values: {} },
+  JobSpec: { base: { container: CONTAINER }, values: {} },
   JobConfig: {
     base: {},
     values: {
@@ -53,7 +53,7 @@ export const workloadSamples: SampleTable = {
     },
   },
   CronJobSpec: {
-    base: { schedule: "*/5 * * * *", container },
+    base: { schedule: "*/5 * * * *", container: CONTAINER },
     values: {
       schedule: ["*/5 * * * *", "@hourly", "0 4 * JAN-MAR,DEC mon", "0 0 29 2 *", "5,10-20/2 ? 1 1 5-7"],
       timezone: ["Europe/Copenhagen", "UTC", "Etc/GMT+5", ""],

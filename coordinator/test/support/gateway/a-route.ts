@@ -29,7 +29,7 @@ export function aRoute(fields: RouteFields = {}): Route {
   return some(routeOf(aRouteRecord(fields)));
 }
 
-/** As the view holds it. */
+/** Returns the entry that the view would hold for the record. */
 export function entryOf(record: ResourceRecord): ResourceEntry {
   const { namespace, kind, name } = record;
   const key = resourceKey(namespace, kind, name);

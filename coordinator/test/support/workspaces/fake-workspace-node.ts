@@ -43,21 +43,24 @@ export interface Behaviour {
 /** The workspaces' part of an agent without a host: real calls with the node's certificate, and content that is a text. */
 export class FakeWorkspaceNode {
   readonly orders = new Map<string, WorkspaceOrder>();
-  readonly held = new Map<string, Held>();
+  readonly held: Map<string, Held>;
   readonly removals: string[] = [];
-  readonly behaviour: Behaviour = {
-    initialize: () => ({ stage: ContentStage.READY }),
-    transfer: () => "store",
-    dispose: () => true,
-    gitStatus: undefined,
-  };
+  readonly behaviour: Behaviour;
   /** Ended with an error. */
   ended: Error | undefined;
   readonly #client: WorkspaceNodeServiceClient;
   #stream: ClientDuplexStream<SyncRequest, SyncResponse> | undefined;
   readonly #uploading = new Set<string>();
 
-  constructor(world: World, { pair }: HollowAgent) {
+  /** `former`: the same node before a restart. */
+  constructor(world: World, { pair }: HollowAgent, former?: FakeWorkspaceNode) {
+    this.held = former?.held ?? new Map<string, Held>();
+    this.behaviour = former?.behaviour ?? {
+      initialize: () => ({ stage: ContentStage.READY }),
+      transfer: () => "store",
+      dispose: () => true,
+      gitStatus: undefined,
+    };
     this.#client = new WorkspaceNodeServiceClient(
       world.address,
       channelCredentials({ caPem: world.caPem, ...pair }),
@@ -148,7 +151,8 @@ export class FakeWorkspaceNode {
   }
 
   #initialize(order: WorkspaceOrder, held: Held): void {
-    const outcome = this.behaviour.initialize(order);
+    // Content that was complete is not made again.
+    const outcome = order.contentComplete ? undefined : this.behaviour.initialize(order);
     held.stage = outcome?.stage ?? ContentStage.INITIALIZING;
     held.message = outcome?.message ?? "";
     this.#tell(order.instanceId);

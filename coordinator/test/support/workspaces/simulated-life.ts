@@ -1,5 +1,4 @@
-import { WorkspaceConditionBool, WorkspacePhase, WorkspaceType } from "@forage/proto/core";
-import { PodPhase } from "@forage/proto/forage/agent/v1/agent";
+import { StopWorkspacePolicy, WorkspacePhase, WorkspaceType } from "@forage/proto/core";
 import {
   ActivityRecord,
   BackupRecord as BackupCodec,
@@ -7,40 +6,31 @@ import {
   InstanceRecord,
   type TransferRecord,
 } from "@forage/proto/forage/workspaces/v1/records";
-import {
-  ContentStage,
-  TransferReport,
-  TransferState,
-  type WorkspaceOrder,
-  WorkspaceReport,
-} from "@forage/proto/forage/workspaces/v1/workspaces";
+import { ContentStage, TransferKind } from "@forage/proto/forage/workspaces/v1/workspaces";
 import { decodeRecord } from "../../../src/model/codec.ts";
-import { toTimestamp } from "../../../src/model/timestamp.ts";
-import type { PodEntry } from "../../../src/state/entries.ts";
+import { toEpochMs, toTimestamp } from "../../../src/model/timestamp.ts";
 import { confirmTransfer } from "../../../src/workspaces/confirm.ts";
-import type { StoredObject } from "../../../src/workspaces/content/content-store.ts";
 import { transferObject } from "../../../src/workspaces/content-names.ts";
 import { applyReport } from "../../../src/workspaces/node/apply-report.ts";
 import { orderOf } from "../../../src/workspaces/node/order.ts";
+import { nextChangeMs } from "../../../src/workspaces/phase/advance.ts";
 import { stopped } from "../../../src/workspaces/phase/conditions.ts";
 import type { Observation } from "../../../src/workspaces/phase/observation.ts";
-import { planWorkspace } from "../../../src/workspaces/phase/plan.ts";
+import { planWorkspace, type WorkspacePlan, withTransfer } from "../../../src/workspaces/phase/plan.ts";
 import { versioned } from "../../../src/workspaces/records.ts";
 import { WORKSPACES_SCHEMA } from "../../../src/workspaces/settings.ts";
-import { aPod } from "../entries.ts";
 import type { Random } from "../random.ts";
+import { checkLimits } from "./life-limits.ts";
+import { broken, checkChange, checkPointer, checkRecord } from "./life-rules.ts";
+import { SimulatedNode } from "./simulated-node.ts";
+import { SimulatedPod } from "./simulated-pod.ts";
+import { SimulatedStore } from "./simulated-store.ts";
 
-const SETTINGS = WORKSPACES_SCHEMA.parse({ enabled: true });
-
-/** A pod on its way from creation to removal. */
-type PodStage = "none" | "unbound" | "bound" | "running" | "exited" | "gone";
-
-/** The content of the node: the number of changes that the container made to it. */
-interface NodeContent {
-  stage: ContentStage;
-  changes: number;
-  readonly transfers: Map<string, TransferReport>;
-}
+export const SETTINGS = WORKSPACES_SCHEMA.parse({ enabled: true });
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+/** Evaluations in a row that may change the record: as many as the reconciler makes at once. */
+const MAX_ROUNDS = 10;
 
 /**
  * One workspace with its node, its pod and the content store, as plain values. The decisions are those of the real code; every
@@ -50,32 +40,37 @@ export class SimulatedLife {
   record: InstanceRecord;
   readonly #random: Random;
   readonly #events: string[] = [];
-  readonly #phases: WorkspacePhase[] = [];
-  readonly #objects = new Map<string, { readonly stored: StoredObject; readonly changes: number }>();
+  readonly #store = new SimulatedStore();
+  readonly #node: SimulatedNode;
+  readonly #pod = new SimulatedPod();
+  readonly #transferIds = new Set<string>();
   #backup: BackupRecord | undefined;
   #backupRevision = 0;
-  #pod: PodStage = "none";
-  #podStopping = false;
-  #node: "up" | "away" | "removed" = "up";
-  #content: NodeContent = { stage: ContentStage.UNSPECIFIED, changes: 0, transfers: new Map() };
+  #nodeState: "up" | "away" | "removed" = "up";
   #activity: ActivityRecord | undefined;
-  #order: WorkspaceOrder | undefined;
-  #reports: WorkspaceReport[] = [];
+  #customMs: number | undefined;
   #nowMs = 1_000_000_000;
-  #exitCode = 0;
+  #upSinceMs = 0;
   #revision = 1;
+  #releases = 0;
+  #isDeleted = false;
+  #lostAtDisk: number | undefined;
 
   constructor(random: Random, type: WorkspaceType) {
     this.#random = random;
+    this.#node = new SimulatedNode(random, this.#store);
+    const hasTimeout = random.chance(0.3);
+    if (hasTimeout) this.#customMs = 45 * MINUTE_MS;
     this.record = InstanceRecord.fromPartial({
       id: "instance",
       type,
       metadata: { owner: "owner", metaId: "meta" },
-      spec: { workspaceImage: "image:1" },
+      spec: { workspaceImage: "image:1", timeout: hasTimeout ? "45m" : "" },
       phase: WorkspacePhase.PENDING,
       conditions: {},
       namespace: "workspaces",
       createdAt: toTimestamp(this.#nowMs),
+      statusVersion: 1n << 40n,
     });
   }
 
@@ -87,13 +82,12 @@ export class SimulatedLife {
     return this.record.phase === WorkspacePhase.STOPPED;
   }
 
-  get nodeIsUp(): boolean {
-    return this.#node === "up";
-  }
-
   /** One random event. */
   step(): void {
     const r = this.#random;
+    const spoils = this.record.transfers.some(
+      (it) => it.archive !== undefined && it.finishedAt === undefined,
+    );
     const events: readonly (readonly [number, string, () => void])[] = [
       [6, "reconcile", () => this.#reconcile(true)],
       [2, "reconcile, and crash before it is stored", () => this.#reconcile(false)],
@@ -104,12 +98,17 @@ export class SimulatedLife {
       [1, "report twice", () => this.#deliver(true)],
       [2, "container changes the content", () => this.#change()],
       [1, "activity", () => this.#markActive()],
-      [1, "time passes", () => this.#pass(r.below(900_000))],
+      [1, "time passes", () => this.#pass(r.below(r.chance(0.1) ? 5_000_000 : 900_000))],
       [r.chance(0.1) ? 1 : 0, "stop request", () => this.#requestStop()],
-      [r.chance(0.05) ? 1 : 0, "container exits", () => this.#exit()],
+      [r.chance(0.1) ? 1 : 0, "a new time-out", () => this.#setTimeout()],
+      [r.chance(0.4) ? 1 : 0, "backup or snapshot request", () => this.#requestTransfer()],
+      [r.chance(0.05) ? 1 : 0, "container exits", () => this.#pod.exit(r.below(2))],
+      [r.chance(0.1) ? 1 : 0, "coordinator starts again", () => this.#restart()],
       [r.chance(0.1) ? 1 : 0, "node leaves or returns", () => this.#toggleNode()],
+      [r.chance(0.1) ? 1 : 0, "agent forgets its transfers", () => this.#node.forgetTransfers()],
+      [r.chance(0.03) ? 1 : 0, "node loses its disk", () => this.#loseDisk()],
       [r.chance(0.01) ? 1 : 0, "node is removed", () => this.#removeNode()],
-      [r.chance(0.3) ? 1 : 0, "content store loses the newest object", () => this.#loseUnconfirmed()],
+      [spoils ? 3 : 0, "the content store spoils an archive that is not confirmed", () => this.#spoil()],
     ];
     const total = events.reduce((sum, [weight]) => sum + weight, 0);
     let at = r.below(total);
@@ -123,197 +122,191 @@ export class SimulatedLife {
     this.#check();
   }
 
-  /** Runs everything to its end, with a node that works and a stop request. */
+  /** Runs everything to its end, with a node that works, by a stop request or by a time-out. */
   finish(): void {
-    if (this.#node === "away") this.#toggleNode();
-    this.#requestStop();
-    for (let round = 0; round < 200 && !this.isStopped; round++) {
-      this.#reconcile(true);
-      this.#movePod();
-      this.#takeOrder();
-      this.#work(true);
-      while (this.#reports.length > 0 && this.#node === "up") this.#deliver();
-      this.#check();
-    }
+    if (this.#nodeState === "away") this.#toggleNode();
+    if (this.#random.chance(0.7)) this.#requestStop();
+    else this.#pass(40 * HOUR_MS);
+    for (let round = 0; round < 200 && !this.isStopped; round++) this.#settle();
+    if (!this.isStopped) broken(`it does not stop: ${this.record.message}`);
+    for (let round = 0; round < 20; round++) this.#settle();
+    this.#pass(SETTINGS.stoppedRetentionSeconds * 1000);
+    for (let round = 0; round < 5; round++) this.#settle();
+    const { contentKept, nodeLost, node } = this.record;
+    const mustStay = contentKept && !nodeLost;
+    if (this.#isDeleted === mustStay) broken("a stopped workspace stays, or goes with kept content");
+    if (this.#releases !== 1) broken(`the meta id was released ${this.#releases} times`);
+    const isLeft = this.#node.stage !== ContentStage.DISPOSED && this.#nodeState === "up" && node !== "";
+    if (isLeft && !contentKept && !nodeLost) broken("the content stays on the node");
   }
 
-  #observe(): Observation {
+  #settle(): void {
+    this.#reconcile(true);
+    this.#movePod();
+    this.#takeOrder();
+    this.#work(true);
+    while (this.#node.hasReports && this.#nodeState === "up") this.#deliver();
+    this.#check();
+  }
+
+  #observe(nowMs = this.#nowMs): Observation {
     return {
-      pod: this.#podEntry(),
+      pod: this.#pod.entry(this.#node.stage === ContentStage.READY),
       node:
-        this.#node === "removed"
+        this.#nodeState === "removed"
           ? undefined
-          : { ready: this.#node === "up", message: "no heartbeat", revoked: false },
+          : { ready: this.#nodeState === "up", message: "no heartbeat", revoked: false, seen: true },
       activity: this.#activity,
       unschedulable: "",
-      nowMs: this.#nowMs,
-      upSinceMs: 0,
+      nowMs,
+      upSinceMs: this.#upSinceMs,
+      since: (atMs) => atMs,
       settings: SETTINGS,
     };
   }
 
-  #podEntry(): PodEntry | undefined {
-    if (this.#pod === "none" || this.#pod === "gone") return undefined;
-    const isReady = this.#pod === "running" && this.#content.stage === ContentStage.READY;
-    const exited = this.#exitCode === 0 ? PodPhase.SUCCEEDED : PodPhase.FAILED;
-    const entry = aPod({
-      name: "ws-instance",
-      namespace: "workspaces",
-      kind: "workspace",
-      node: this.#pod === "unbound" ? "" : "n1",
-      stopping: this.#podStopping,
-      status: {
-        phase: this.#pod === "exited" ? exited : isReady ? PodPhase.RUNNING : PodPhase.PENDING,
-        ready: isReady,
-      },
-    });
-    return { ...entry, record: { ...entry.record, uid: "uid" } };
+  #plan(nowMs = this.#nowMs): WorkspacePlan {
+    return planWorkspace(this.record, this.#observe(nowMs), transferObject);
   }
 
   #reconcile(isStored: boolean): void {
-    const plan = planWorkspace(this.record, this.#observe(), transferObject);
+    if (this.#isDeleted) return;
+    const plan = this.#plan();
+    checkLimits(this.record, plan.record, {
+      nowMs: this.#nowMs,
+      upSinceMs: this.#upSinceMs,
+      activity: this.#activity,
+      customMs: this.#customMs,
+    });
     let after = plan.record;
     const effects: (() => void)[] = [];
     for (const step of plan.steps) {
       if (step.type === "create-pod") {
         after = { ...after, podCreated: true, podName: "ws-instance", podUid: "uid" };
-        effects.push(() => {
-          this.#pod = "unbound";
-        });
+        effects.push(() => this.#pod.create(this.record));
       }
-      if (step.type === "stop-pod") effects.push(() => this.#stopPod());
-      if (step.type === "forget-pod") effects.push(() => this.#endPod());
+      if (step.type === "stop-pod") effects.push(() => this.#pod.stop(this.record, step.graceSeconds));
+      if (step.type === "forget-pod") effects.push(() => this.#pod.end());
       if (step.type === "confirm-transfer") {
         const { record, writes } = this.#confirm(after, step.transfer);
         after = record;
         for (const op of writes.ops ?? [])
           if (op.kind === "put" && op.key.startsWith("workspaces/backups/"))
-            effects.push(() => {
-              this.#backup = decodeRecord(BackupCodec, op.key, op.value);
-              this.#backupRevision += 1;
-            });
+            effects.push(() => this.#movePointer(decodeRecord(BackupCodec, op.key, op.value)));
       }
+      if (step.type === "release-meta-id") effects.push(() => this.#release());
+      if (step.type === "delete-instance") effects.push(() => this.#delete());
     }
     if (!isStored) return;
     if (this.record.podGone && this.record.podGoneVersion === 0n)
       after = { ...after, podGoneVersion: BigInt(this.#revision) };
     for (const effect of effects) effect();
-    this.#store(after);
+    this.#put(after);
+    this.#checkRest();
+  }
+
+  #comesToRest(): boolean {
+    let { record } = this;
+    for (let round = 0; round < MAX_ROUNDS; round++) {
+      const next = planWorkspace(record, this.#observe(), transferObject).record;
+      if (next === record) return true;
+      record = next;
+    }
+    return false;
+  }
+
+  /** Without news nothing changes before the time that the timer is set to, and something does then. */
+  #checkRest(): void {
+    if (!this.#comesToRest()) broken("evaluations keep changing the record");
+    const again = this.#plan();
+    if (again.record !== this.record || again.steps.length > 0) return;
+    const nextMs = nextChangeMs(this.record, this.#observe());
+    const restMs = nextMs === undefined ? this.#nowMs + 10_000 * HOUR_MS : nextMs - 1;
+    if (restMs < this.#nowMs) broken("a deadline has passed, and nothing changes");
+    const resting = this.#plan(restMs);
+    if (resting.record !== this.record || resting.steps.length > 0)
+      broken("the record changes by time alone, before the timer");
+    if (nextMs === undefined) return;
+    const due = this.#plan(nextMs);
+    if (due.record === this.record && due.steps.length === 0) broken("the timer changes nothing");
   }
 
   #confirm(record: InstanceRecord, transfer: TransferRecord) {
     const backup = this.#backup && { key: "", revision: this.#backupRevision, record: this.#backup };
     return confirmTransfer({
       ...{ record, transfer, backup, nowMs: this.#nowMs },
-      stored: this.#objects.get(transfer.object)?.stored,
+      stored: this.#store.stat(transfer.object),
       storeName: "main",
       generations: 3,
+      order: BigInt(this.#revision),
     });
   }
 
-  #store(after: InstanceRecord): void {
+  #movePointer(backup: BackupRecord): void {
+    this.#backup = backup;
+    this.#backupRevision += 1;
+    const newest = this.#store.versionOf(backup.generations[0]?.archive?.object ?? "");
+    if (this.#lostAtDisk !== undefined && newest !== undefined && newest.disk >= this.#lostAtDisk)
+      broken("a backup of refilled content hides the good ones");
+    checkPointer(backup, this.#store, 3);
+  }
+
+  #release(): void {
+    this.#releases += 1;
+  }
+
+  #delete(): void {
+    this.#isDeleted = true;
+    const waitedMs = this.#nowMs - (toEpochMs(this.record.stoppedAt) ?? this.#nowMs);
+    if (waitedMs < SETTINGS.stoppedRetentionSeconds * 1000) broken("the record was deleted too early");
+  }
+
+  #put(after: InstanceRecord): void {
     if (after === this.record) return;
     const before = this.record;
     this.#revision += 1;
     this.record = versioned(before, after, 1);
-    const same =
-      JSON.stringify([before.phase, before.message], plain) ===
-      JSON.stringify([after.phase, after.message], plain);
-    if (!same && this.record.statusVersion <= before.statusVersion)
-      throw new Error("the status version did not grow");
-    if (before.conditions?.failed && this.record.conditions?.failed !== before.conditions.failed)
-      throw new Error("the reason of the failure changed");
-    if (this.record.phase !== before.phase) this.#phases.push(this.record.phase);
+    checkChange(before, this.record);
+    for (const { id } of this.record.transfers) {
+      if (before.transfers.some((transfer) => transfer.id === id)) continue;
+      if (this.#transferIds.has(id)) broken(`transfer ${id} is ordered again under its old id`);
+      this.#transferIds.add(id);
+    }
   }
 
   #movePod(): void {
-    if (this.#pod === "unbound" && !this.#podStopping)
-      this.#pod = this.#node === "removed" ? "unbound" : "bound";
-    else if (this.#node !== "up") return;
-    else if (this.#podStopping) this.#endPod();
-    else if (this.#pod === "bound" && this.#content.stage === ContentStage.READY) this.#pod = "running";
-  }
-
-  #stopPod(): void {
-    this.#podStopping = true;
-  }
-
-  #endPod(): void {
-    this.#pod = "gone";
-  }
-
-  #exit(): void {
-    if (this.#pod !== "running") return;
-    this.#exitCode = this.#random.below(2);
-    this.#pod = "exited";
+    this.#pod.move({
+      isUp: this.#nodeState === "up",
+      isRemoved: this.#nodeState === "removed",
+      hasContent: this.#node.stage === ContentStage.READY,
+    });
   }
 
   #takeOrder(): void {
-    if (this.#node !== "up" || this.record.node === "") return;
-    this.#order = { ...orderOf(this.record, undefined, SETTINGS), version: BigInt(this.#revision) };
-    this.#tell();
+    if (this.#nodeState !== "up" || this.record.node === "" || this.#isDeleted) return;
+    this.#node.take({ ...orderOf(this.record, undefined, SETTINGS), version: BigInt(this.#revision) });
   }
 
-  /** The node does one piece of work of its order. */
   #work(mustSucceed = false): void {
-    const [order, content, r] = [this.#order, this.#content, this.#random];
-    if (this.#node !== "up" || order === undefined || content.stage === ContentStage.DISPOSED) return;
-    const podRuns = this.#pod === "running";
-    if (order.dispose && !podRuns) {
-      content.stage = ContentStage.DISPOSED;
-      this.#assertDeletable();
-    } else if (content.stage === ContentStage.UNSPECIFIED) content.stage = ContentStage.INITIALIZING;
-    else if (content.stage === ContentStage.INITIALIZING)
-      content.stage = !mustSucceed && r.chance(0.1) ? ContentStage.FAILED : ContentStage.READY;
-    else if (content.stage === ContentStage.READY) this.#transfer(order, mustSucceed);
-    this.#tell();
-  }
-
-  #transfer({ transfers }: WorkspaceOrder, mustSucceed: boolean): void {
-    const { transfers: done, changes } = this.#content;
-    const next = transfers.find(({ id }) => done.get(id)?.state !== TransferState.DONE);
-    if (next === undefined) return;
-    if (!mustSucceed && this.#random.chance(0.3)) {
-      done.set(
-        next.id,
-        TransferReport.fromPartial({ id: next.id, state: TransferState.RETRYING, message: "store away" }),
-      );
-      return;
-    }
-    const stored = {
-      object: next.object,
-      sizeBytes: 10 + changes,
-      sha256: `sha-${changes}`,
-      storedMs: this.#nowMs,
-    };
-    this.#objects.set(next.object, { stored, changes });
-    const archive = { object: next.object, sizeBytes: BigInt(stored.sizeBytes), sha256: stored.sha256 };
-    done.set(next.id, TransferReport.fromPartial({ id: next.id, state: TransferState.DONE, archive }));
-  }
-
-  #tell(): void {
-    const { stage, transfers } = this.#content;
-    this.#reports.push(
-      WorkspaceReport.fromPartial({
-        instanceId: "instance",
-        stage,
-        transfers: [...transfers.values()],
-        orderVersion: this.#order?.version ?? 0n,
-      }),
-    );
-    // A new stream begins with the present state.
-    if (this.#reports.length > 3) this.#reports = this.#reports.slice(-1);
+    if (this.#nodeState !== "up") return;
+    const { transfers } = orderOf(this.record, undefined, SETTINGS);
+    const disposed = this.#node.work({
+      podRuns: this.#pod.isRunning,
+      mustSucceed,
+      nowMs: this.#nowMs,
+      accepts: (transferId) => transfers.some(({ id }) => id === transferId),
+    });
+    if (disposed) this.#assertDeletable();
   }
 
   #deliver(again = false): void {
-    if (this.#node !== "up") return;
-    const report = again ? this.#reports[0] : this.#reports.shift();
-    if (report === undefined) return;
-    this.#store(applyReport(this.record, report));
+    if (this.#nodeState !== "up") return;
+    const report = this.#node.nextReport(again);
+    if (report !== undefined) this.#put(applyReport(this.record, report, 0n));
   }
 
   #change(): void {
-    if (this.#pod === "running" && this.#content.stage === ContentStage.READY) this.#content.changes += 1;
+    if (this.#pod.isRunning) this.#node.change();
   }
 
   #markActive(): void {
@@ -327,73 +320,81 @@ export class SimulatedLife {
     this.#nowMs += ms;
   }
 
+  #restart(): void {
+    this.#pass(this.#random.below(3 * HOUR_MS));
+    this.#upSinceMs = this.#nowMs;
+  }
+
   #requestStop(): void {
-    this.#store(stopped(this.record, "request", this.#nowMs));
+    if (this.record.stop !== undefined) return;
+    const ordered = stopped(this.record, "request", this.#nowMs);
+    const policy = this.#random.chance(0.5) ? StopWorkspacePolicy.NORMALLY : StopWorkspacePolicy.IMMEDIATELY;
+    this.#put({ ...ordered, stop: ordered.stop && { ...ordered.stop, policy } });
+  }
+
+  #setTimeout(): void {
+    if (this.record.stop !== undefined) return;
+    this.#customMs = 10 * MINUTE_MS;
+    const spec = this.record.spec && { ...this.record.spec, timeout: "10m" };
+    this.#put({ ...this.record, spec, customTimeout: "10m", closedTimeoutOff: true });
+  }
+
+  #requestTransfer(): void {
+    const { record } = this;
+    if (record.stop !== undefined || record.phase !== WorkspacePhase.RUNNING || record.transfers.length > 4)
+      return;
+    const isBackup = record.type === WorkspaceType.REGULAR && this.#random.chance(0.5);
+    const [kind, prefix] = isBackup ? [TransferKind.BACKUP, "backup"] : [TransferKind.SNAPSHOT, "snapshot"];
+    this.#put(withTransfer(record, kind, { prefix, nowMs: this.#nowMs, nameOf: transferObject }));
   }
 
   #toggleNode(): void {
-    if (this.#node !== "removed") this.#node = this.#node === "up" ? "away" : "up";
+    if (this.#nodeState !== "removed") this.#nodeState = this.#nodeState === "up" ? "away" : "up";
+  }
+
+  #loseDisk(): void {
+    if (this.#node.stage !== ContentStage.READY || this.record.stop !== undefined) return;
+    const { contentEverReady } = this.record;
+    this.#node.loseDisk();
+    if (contentEverReady) this.#lostAtDisk ??= this.#node.version.disk;
   }
 
   #removeNode(): void {
-    this.#node = "removed";
-    if (this.#pod !== "none" && this.#pod !== "unbound") this.#endPod();
+    this.#nodeState = "removed";
+    this.#pod.endWithNode();
   }
 
-  /** Only an object that no pointer names: a store that loses others has no promise to keep. */
-  #loseUnconfirmed(): void {
+  /** Spoils an object that no pointer names: a store that loses others breaks its promise. */
+  #spoil(): void {
     const named = new Set(this.#backup?.generations.map(({ archive }) => archive?.object));
-    const last = [...this.#objects.keys()].at(-1);
-    const isConfirmed = this.record.transfers.some(
-      ({ object, finishedAt }) => object === last && finishedAt !== undefined,
-    );
-    if (last === undefined || named.has(last) || isConfirmed) return;
-    this.#objects.delete(last);
-    for (const [id, report] of this.#content.transfers)
-      if (report.archive?.object === last) this.#content.transfers.delete(id);
+    const open = this.record.transfers.filter(({ finishedAt }) => finishedAt === undefined);
+    const objects = open.map(({ object }) => object).filter((object) => !named.has(object));
+    if (this.#store.spoil(objects, this.#random)) this.#node.forgetTransfers();
   }
 
   /** Content is deleted only once the newest of it is in the store, by the pointer or by a snapshot. */
   #assertDeletable(): void {
-    const { type } = this.record;
+    const { type, stop, contentKept } = this.record;
+    if (stop === undefined) broken("the node deletes the content of a workspace that is not stopped");
+    if (contentKept) broken("the node deletes content that is kept because it could not be saved");
+    const { changes, disk } = this.#node.version;
     // No container ever changed it, so that nothing of it is new.
-    if (this.#content.changes === 0 || type === WorkspaceType.IMAGEBUILD) return;
-    const saved = [...this.#objects.values()].some(({ changes }) => changes === this.#content.changes);
-    if (!saved) throw new Error("the node deletes content that was not saved");
+    if (changes === 0 || type === WorkspaceType.IMAGEBUILD) return;
+    if (this.#lostAtDisk !== undefined && disk >= this.#lostAtDisk) return;
+    const isIt = (version: { readonly changes: number; readonly disk: number } | undefined): boolean =>
+      version?.changes === changes && version.disk === disk;
+    if (!this.#store.versions().some(isIt)) broken("the node deletes content that was not saved");
     if (type !== WorkspaceType.REGULAR) return;
-    const newest = this.#backup?.generations[0]?.archive?.object ?? "";
-    if (this.#objects.get(newest)?.changes !== this.#content.changes)
-      throw new Error("the node deletes content that the newest generation does not hold");
+    if (!isIt(this.#store.versionOf(this.#backup?.generations[0]?.archive?.object ?? "")))
+      broken("the node deletes content that the newest generation does not hold");
   }
 
   #check(): void {
     const { record } = this;
-    const ranks = this.#phases.map((phase) => ORDER.indexOf(phase));
-    if (ranks.some((rank, index) => rank < (ranks[index - 1] ?? -1)))
-      throw new Error(`phases went back: ${this.#phases}`);
-    if (this.#phases.filter((phase) => phase === WorkspacePhase.STOPPED).length > 1)
-      throw new Error("STOPPED came twice");
-    if (record.conditions?.finalBackupComplete === WorkspaceConditionBool.TRUE) {
-      const newest = this.#backup?.generations[0]?.archive?.object ?? "";
-      if (!this.#objects.has(newest)) throw new Error("a final backup is complete that is not in the store");
-    }
-    if (record.phase !== WorkspacePhase.STOPPED) return;
-    if (this.#pod !== "gone" && this.#pod !== "none") throw new Error("STOPPED with a pod");
-    if (!record.contentEverReady || record.type !== WorkspaceType.REGULAR || record.contentSafe) return;
-    if (this.#node !== "removed") throw new Error("STOPPED without a backup");
-    if (record.conditions?.failed === "") throw new Error("content was lost without a failure");
+    const podEnded = this.#pod.hasEnded;
+    checkRecord(record, { podEnded, nodeRemoved: this.#nodeState === "removed", backup: this.#backup });
+    const { dispose } = orderOf(record, undefined, SETTINGS);
+    if (dispose && record.stop === undefined) broken("the order deletes content of a workspace that runs");
+    if (dispose && !podEnded) broken("the order deletes content that a pod may use");
   }
-}
-
-const ORDER: readonly WorkspacePhase[] = [
-  WorkspacePhase.PENDING,
-  WorkspacePhase.CREATING,
-  WorkspacePhase.INITIALIZING,
-  WorkspacePhase.RUNNING,
-  WorkspacePhase.STOPPING,
-  WorkspacePhase.STOPPED,
-];
-
-function plain(_key: string, value: unknown): unknown {
-  return typeof value === "bigint" ? String(value) : value;
 }

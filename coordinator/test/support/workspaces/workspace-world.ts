@@ -21,29 +21,47 @@ export interface WorkspaceWorld {
 export interface WorkspaceWorldOptions {
   readonly settings?: Readonly<Record<string, unknown>>;
   readonly agent?: HollowAgentOptions;
+  readonly content?: MemoryContentStore;
+  /** Default: two hours. Tests that lose a node need a short one. */
+  readonly heartbeatSeconds?: number;
 }
+
+/** So long that an hour that a test skips is no hold-up of the coordinator, and no silence of a node. */
+const HEARTBEAT_SECONDS = 7_200;
 
 /** A coordinator with workspaces, and a node without a host. */
 export async function startWorkspaceWorld(
   t: TestContext,
   options: WorkspaceWorldOptions = {},
 ): Promise<WorkspaceWorld> {
-  const content = new MemoryContentStore({ nowMs: () => Date.now() });
+  const content = options.content ?? new MemoryContentStore({ nowMs: () => Date.now() });
   const workspaces = WORKSPACES_SCHEMA.parse({ enabled: true, host: "example.test", ...options.settings });
   const base = readConfig(["--data-dir", "/nonexistent"], {});
-  const world = await startWorld(t, {}, { workspaces, events: base.events }, { content });
+  const heartbeatIntervalSeconds = options.heartbeatSeconds ?? HEARTBEAT_SECONDS;
+  const nodes = { ...base.nodes, unreachableSeconds: 1.5 };
+  const overrides = {
+    ...{ workspaces, events: base.events, heartbeatIntervalSeconds },
+    ...(options.heartbeatSeconds !== undefined && { nodes }),
+  };
+  const world = await startWorld(t, {}, overrides, { content });
   const agent = await HollowAgent.start(world, {
     tokenLabels: { "forage.dev/workspaces": "true" },
     ...options.agent,
   });
   const node = new FakeWorkspaceNode(world, agent);
   const calls = world.workspaces();
+  let [address, presentCalls] = [world.address, calls];
+  /** Calls of the coordinator that serves now, which may have started after the first one. */
+  const present = (): typeof calls => {
+    if (world.address !== address) [address, presentCalls] = [world.address, world.workspaces()];
+    return presentCalls;
+  };
   const reaches = async (id: string, phase: WorkspacePhase): Promise<WorkspaceStatus> => {
     let last: WorkspaceStatus | undefined;
     await until(
       `workspace ${id} in phase ${phase}`,
       async () => {
-        last = (await calls.describeWorkspace({ id })).status;
+        last = (await present().describeWorkspace({ id })).status;
         return last?.phase === phase;
       },
       15_000,

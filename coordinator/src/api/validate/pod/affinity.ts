@@ -11,9 +11,9 @@ import { validateLabelSelector } from "./label-selector.ts";
 import { validateNodeSelectorTerm } from "./node-selector.ts";
 import { topologyKeyProblem } from "./topology-spread.ts";
 
-/** Each term is evaluated for every node. */
-const maxTerms = 64;
-const maxNamespaces = 64;
+/** The limit of terms. Each is evaluated for every node. */
+const MAX_TERMS = 64;
+const MAX_NAMESPACES = 64;
 
 export function validateAffinity(
   { nodeAffinity, podAffinity, podAntiAffinity }: Affinity,
@@ -63,11 +63,11 @@ function validatePodAffinity(
 function validateTerm({ labelSelector, topologyKey, namespaces }: PodAffinityTerm, field: Field): void {
   field.at("topology_key").check(topologyKeyProblem(topologyKey));
   if (labelSelector !== undefined) validateLabelSelector(labelSelector, field.at("label_selector"));
-  if (namespaces.length > maxNamespaces) field.at("namespaces").invalid(`must be at most ${maxNamespaces}`);
+  if (namespaces.length > MAX_NAMESPACES) field.at("namespaces").invalid(`must be at most ${MAX_NAMESPACES}`);
   for (const [index, namespace] of namespaces.entries())
     field.at("namespaces").item(index).check(dnsLabelProblem(namespace));
 }
 
 function checkCount(terms: readonly unknown[], field: Field): void {
-  if (terms.length > maxTerms) field.invalid(`must be at most ${maxTerms}, are ${terms.length}`);
+  if (terms.length > MAX_TERMS) field.invalid(`must be at most ${MAX_TERMS}, are ${terms.length}`);
 }

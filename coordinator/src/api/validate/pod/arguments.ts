@@ -6,7 +6,7 @@ import { lengthProblem, nulProblem } from "../syntax/text.ts";
  * The kernel takes 128 KiB for one argument or variable, with the NUL at its end. It takes 2 MiB of them together, which
  * no request is long enough for.
  */
-const maxArgumentBytes = 131_071;
+const MAX_ARGUMENT_BYTES = 131_071;
 
 /** Command, arguments and environment, as far as they are what a process is started with. */
 export function validateArguments({ command, args, env }: Container, field: Field): void {
@@ -23,10 +23,10 @@ export function validateArguments({ command, args, env }: Container, field: Fiel
 }
 
 export function argumentProblem(text: string): string | undefined {
-  return nulProblem(text) ?? lengthProblem(text, maxArgumentBytes);
+  return nulProblem(text) ?? lengthProblem(text, MAX_ARGUMENT_BYTES);
 }
 
-/** For commands that a probe or a hook runs: one that is empty does nothing. */
+/** Validates the command of a probe or hook: an empty one would do nothing. */
 export function validateCommand(command: readonly string[], field: Field): void {
   if (command.length === 0 || command[0] === "") field.invalid("must not be empty");
   validateTexts(command, field);

@@ -1,7 +1,7 @@
-import { container } from "../../../../test/support/forest/workload-samples.ts";
+import { CONTAINER } from "../../../../test/support/forest/workload-samples.ts";
 import { describeSpec, inContainer } from "../../../../test/support/spec-cases.ts";
 
-const probe = { handler: { $case: "tcpSocket", value: { port: 80 } } };
+const PROBE = { handler: { $case: "tcpSocket", value: { port: 80 } } };
 
 describeSpec("container_service", "container", [
   ["a name with a dot", inContainer({ name: "a.b" }), ["container.name"]],
@@ -17,16 +17,16 @@ describeSpec("container_service", "container", [
 ]);
 
 describeSpec("container_service", "probes and hooks of init containers", [
-  ["none", { initContainers: [{ ...container, name: "init" }] }, []],
+  ["none", { initContainers: [{ ...CONTAINER, name: "init" }] }, []],
   [
     "a probe",
-    { initContainers: [{ ...container, name: "init", readinessProbe: probe }] },
+    { initContainers: [{ ...CONTAINER, name: "init", readinessProbe: PROBE }] },
     ["init_containers[0].readiness_probe"],
   ],
   [
     "a hook",
-    { initContainers: [{ ...container, name: "init", lifecycle: {} }] },
+    { initContainers: [{ ...CONTAINER, name: "init", lifecycle: {} }] },
     ["init_containers[0].lifecycle"],
   ],
-  ["a sidecar's", { sidecars: [{ ...container, name: "side", readinessProbe: probe, lifecycle: {} }] }, []],
+  ["a sidecar's", { sidecars: [{ ...CONTAINER, name: "side", readinessProbe: PROBE, lifecycle: {} }] }, []],
 ]);

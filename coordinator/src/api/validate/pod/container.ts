@@ -16,7 +16,7 @@ import { validateMount } from "./volume-mount.ts";
 /** The role of a container in its pod. */
 export type ContainerRole = "main" | "sidecar" | "init";
 
-const probes = [
+const PROBES = [
   ["livenessProbe", "liveness_probe", "liveness"],
   ["readinessProbe", "readiness_probe", "readiness"],
   ["startupProbe", "startup_probe", "startup"],
@@ -40,10 +40,10 @@ export function validateContainer(container: Container, role: ContainerRole, fie
   validateSupervision(container, role, field);
 }
 
-/** Probes and hooks are for containers that stay. */
+/** Probes and hooks are for containers that run on, not for init containers. */
 function validateSupervision(container: Container, role: ContainerRole, field: Field): void {
   const forbidden = "must not be set on an init container, which runs to its end";
-  for (const [property, name, kind] of probes) {
+  for (const [property, name, kind] of PROBES) {
     const probe = container[property];
     if (probe === undefined) continue;
     if (role === "init") field.at(name).invalid(forbidden);

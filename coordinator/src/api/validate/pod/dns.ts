@@ -5,10 +5,10 @@ import { dnsSubdomainProblem } from "../syntax/names.ts";
 import { choiceProblem } from "../syntax/text.ts";
 
 /** Resolvers' limits for resolv.conf, as in Kubernetes. */
-const maxNameservers = 3;
-const maxSearches = 32;
-const maxSearchCharacters = 2048;
-const maxOptions = 32;
+const MAX_NAMESERVERS = 3;
+const MAX_SEARCHES = 32;
+const MAX_SEARCH_CHARACTERS = 2048;
+const MAX_OPTIONS = 32;
 
 export function validateDns({ dnsPolicy, dnsConfig }: PodConfig, field: Field): void {
   field.at("dns_policy").check(choiceProblem(dnsPolicy, ["ClusterFirst", "Default", "None"]));
@@ -19,17 +19,17 @@ export function validateDns({ dnsPolicy, dnsConfig }: PodConfig, field: Field): 
 }
 
 function validateDnsConfig({ nameservers, searches, options }: PodDnsConfig, field: Field): void {
-  if (nameservers.length > maxNameservers)
-    field.at("nameservers").invalid(`must be at most ${maxNameservers}, are ${nameservers.length}`);
+  if (nameservers.length > MAX_NAMESERVERS)
+    field.at("nameservers").invalid(`must be at most ${MAX_NAMESERVERS}, are ${nameservers.length}`);
   for (const [index, server] of nameservers.entries())
     field.at("nameservers").item(index).check(addressProblem(server));
-  if (searches.length > maxSearches || searches.join(" ").length > maxSearchCharacters)
+  if (searches.length > MAX_SEARCHES || searches.join(" ").length > MAX_SEARCH_CHARACTERS)
     field
       .at("searches")
-      .invalid(`must be at most ${maxSearches}, and ${maxSearchCharacters} characters together`);
+      .invalid(`must be at most ${MAX_SEARCHES}, and ${MAX_SEARCH_CHARACTERS} characters together`);
   for (const [index, search] of searches.entries())
     field.at("searches").item(index).check(searchProblem(search));
-  if (options.length > maxOptions) field.at("options").invalid(`must be at most ${maxOptions}`);
+  if (options.length > MAX_OPTIONS) field.at("options").invalid(`must be at most ${MAX_OPTIONS}`);
   for (const [index, option] of options.entries()) validateOption(option, field.at("options").item(index));
 }
 

@@ -1,7 +1,7 @@
 import { labelKeyProblem } from "../syntax/names.ts";
 
 /** The fields of its own pod that a container can refer to, with Kubernetes' names. */
-const fields = [
+const FIELDS = [
   "metadata.name",
   "metadata.namespace",
   "metadata.uid",
@@ -10,18 +10,18 @@ const fields = [
   "status.hostIP",
   "status.podIP",
 ];
-const amounts = ["cpu", "memory", "ephemeral-storage"];
+const AMOUNTS = ["cpu", "memory", "ephemeral-storage"];
 
 export function fieldRefProblem(text: string): string | undefined {
-  if (fields.includes(text)) return undefined;
+  if (FIELDS.includes(text)) return undefined;
   const [, map, key] = /^metadata\.(labels|annotations)\['([^']*)'\]$/.exec(text) ?? [];
   if (map === undefined || key === undefined)
-    return `must be one of ${fields.join(", ")}, metadata.labels['KEY'], metadata.annotations['KEY']`;
+    return `must be one of ${FIELDS.join(", ")}, metadata.labels['KEY'], metadata.annotations['KEY']`;
   const problem = labelKeyProblem(map === "annotations" ? key.toLowerCase() : key);
   return problem === undefined ? undefined : `the key ${problem}`;
 }
 
 export function resourceFieldRefProblem(text: string): string | undefined {
-  const known = ["requests", "limits"].flatMap((list) => amounts.map((amount) => `${list}.${amount}`));
+  const known = ["requests", "limits"].flatMap((list) => AMOUNTS.map((amount) => `${list}.${amount}`));
   return known.includes(text) ? undefined : `must be one of ${known.join(", ")}`;
 }

@@ -4,9 +4,9 @@ import { validateLabels } from "../labels.ts";
 import { labelKeyProblem, labelValueProblem } from "../syntax/names.ts";
 import { requiredChoiceProblem } from "../syntax/text.ts";
 
-/** Every one is compared with the labels of every node or pod. */
-const maxRequirements = 64;
-const maxValues = 256;
+/** The limit of requirements. Each is compared with the labels of every node or pod. */
+const MAX_REQUIREMENTS = 64;
+const MAX_VALUES = 256;
 
 export function validateLabelSelector({ matchLabels, matchExpressions }: LabelSelector, field: Field): void {
   validateLabels(matchLabels, field.at("match_labels"));
@@ -22,7 +22,7 @@ export function validateLabelSelector({ matchLabels, matchExpressions }: LabelSe
   }
 }
 
-/** In and NotIn compare with something, Exists and DoesNotExist with nothing. */
+/** Checks the number of values: In and NotIn need some, Exists and DoesNotExist none. */
 export function checkValueCount(operator: string, values: readonly string[], field: Field): void {
   const compares = operator === "In" || operator === "NotIn";
   if (compares && values.length === 0) field.invalid(`must not be empty for ${operator}`);
@@ -34,7 +34,7 @@ export function checkCounts(
   requirements: readonly { readonly values: readonly string[] }[],
   field: Field,
 ): void {
-  if (requirements.length > maxRequirements) field.invalid(`must be at most ${maxRequirements}`);
+  if (requirements.length > MAX_REQUIREMENTS) field.invalid(`must be at most ${MAX_REQUIREMENTS}`);
   for (const [index, { values }] of requirements.entries())
-    if (values.length > maxValues) field.item(index).at("values").invalid(`must be at most ${maxValues}`);
+    if (values.length > MAX_VALUES) field.item(index).at("values").invalid(`must be at most ${MAX_VALUES}`);
 }

@@ -4,8 +4,8 @@ import { dnsSubdomainProblem, labelKeyProblem, labelValueProblem } from "../synt
 import { requiredChoiceProblem } from "../syntax/text.ts";
 import { checkCounts, checkValueCount } from "./label-selector.ts";
 
-const operators = ["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"];
-const maxInt64 = 2n ** 63n - 1n;
+const OPERATORS = ["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"];
+const MAX_INT64 = 2n ** 63n - 1n;
 
 export function validateNodeSelectorTerm(
   { matchExpressions, matchFields }: NodeSelectorTerm,
@@ -21,7 +21,7 @@ export function validateNodeSelectorTerm(
 
 function validateExpression({ key, operator, values }: NodeSelectorRequirement, field: Field): void {
   field.at("key").check(labelKeyProblem(key));
-  field.at("operator").check(requiredChoiceProblem(operator, operators));
+  field.at("operator").check(requiredChoiceProblem(operator, OPERATORS));
   if (operator === "Gt" || operator === "Lt") {
     if (values.length !== 1) field.at("values").invalid(`must be one number for ${operator}`);
   } else checkValueCount(operator, values, field.at("values"));
@@ -44,5 +44,5 @@ function validateField({ key, operator, values }: NodeSelectorRequirement, field
 /** Labels hold no sign, so there are no negative ones. */
 function integerProblem(text: string): string | undefined {
   const value = /^\d{1,19}$/.test(text) ? BigInt(text) : undefined;
-  return value !== undefined && value <= maxInt64 ? undefined : "must be a whole number";
+  return value !== undefined && value <= MAX_INT64 ? undefined : "must be a whole number";
 }

@@ -1,23 +1,23 @@
-import { metricsAnnotations } from "../../../model/autoscaling.ts";
-import { jobAnnotations } from "../../../model/job-annotations.ts";
-import { restartOnChange } from "../../../model/pod-refs.ts";
-import { restartedAtAnnotation, rolloutAnnotations } from "../../../model/rollout-settings.ts";
+import { METRICS_ANNOTATIONS } from "../../../model/autoscaling.ts";
+import { JOB_ANNOTATIONS } from "../../../model/job-annotations.ts";
+import { RESTART_ON_CHANGE } from "../../../model/pod-refs.ts";
+import { RESTARTED_AT_ANNOTATION, ROLLOUT_ANNOTATIONS } from "../../../model/rollout-settings.ts";
 import type { Field } from "../field.ts";
 
 /** The owner of the pods: a service runs them for ever, a job to their end. */
 export type PodOwner = "service" | "job";
 
 /** Keys below this prefix are ours; one that nothing acts on is a mistake. */
-const prefix = "forage.dev/";
-const all = ["forage.dev/log-streams", restartOnChange, jobAnnotations.dependsOn];
+const PREFIX = "forage.dev/";
+const ALL = ["forage.dev/log-streams", RESTART_ON_CHANGE, JOB_ANNOTATIONS.dependsOn];
 const known: Readonly<Record<PodOwner, readonly string[]>> = {
   service: [
-    ...all,
-    ...Object.values(rolloutAnnotations),
-    ...Object.values(metricsAnnotations),
-    restartedAtAnnotation,
+    ...ALL,
+    ...Object.values(ROLLOUT_ANNOTATIONS),
+    ...Object.values(METRICS_ANNOTATIONS),
+    RESTARTED_AT_ANNOTATION,
   ],
-  job: [...all, jobAnnotations.backoffLimit],
+  job: [...ALL, JOB_ANNOTATIONS.backoffLimit],
 };
 
 /** `elsewhere` are keys that another check has its own words for. */
@@ -29,7 +29,7 @@ export function checkOwnAnnotations(
 ): void {
   const other: PodOwner = owner === "job" ? "service" : "job";
   for (const key of Object.keys(annotations)) {
-    if (!key.startsWith(prefix) || known[owner].includes(key) || elsewhere.includes(key)) continue;
+    if (!key.startsWith(PREFIX) || known[owner].includes(key) || elsewhere.includes(key)) continue;
     field
       .key(key)
       .invalid(

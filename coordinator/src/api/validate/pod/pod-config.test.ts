@@ -2,7 +2,7 @@ import { describeSpec, inPodConfig } from "../../../../test/support/spec-cases.t
 
 const toleration = (fields: object) => inPodConfig({ tolerations: [fields] });
 const dns = (dnsConfig: object, dnsPolicy = "") => inPodConfig({ dnsConfig, dnsPolicy });
-const at = "pod_config.tolerations[0]";
+const AT = "pod_config.tolerations[0]";
 
 describeSpec("container_service", "pod config", [
   [
@@ -95,25 +95,25 @@ describeSpec("container_service", "DNS", [
 describeSpec("container_service", "tolerations", [
   ["a key", toleration({ key: "gpu", value: "yes", effect: "NoSchedule" }), []],
   ["everything", toleration({ operator: "Exists" }), []],
-  ["nothing at all", toleration({}), [`${at}.key`]],
-  ["no key for Equal", toleration({ operator: "Equal", value: "a" }), [`${at}.key`]],
-  ["a value for Exists", toleration({ key: "a", operator: "Exists", value: "b" }), [`${at}.value`]],
-  ["a broken value", toleration({ key: "a", value: "b c" }), [`${at}.value`]],
-  ["a broken key", toleration({ key: "a b" }), [`${at}.key`]],
-  ["an unknown operator", toleration({ key: "a", operator: "In" }), [`${at}.operator`]],
-  ["an unknown effect", toleration({ key: "a", effect: "Evict" }), [`${at}.effect`]],
+  ["nothing at all", toleration({}), [`${AT}.key`]],
+  ["no key for Equal", toleration({ operator: "Equal", value: "a" }), [`${AT}.key`]],
+  ["a value for Exists", toleration({ key: "a", operator: "Exists", value: "b" }), [`${AT}.value`]],
+  ["a broken value", toleration({ key: "a", value: "b c" }), [`${AT}.value`]],
+  ["a broken key", toleration({ key: "a b" }), [`${AT}.key`]],
+  ["an unknown operator", toleration({ key: "a", operator: "In" }), [`${AT}.operator`]],
+  ["an unknown effect", toleration({ key: "a", effect: "Evict" }), [`${AT}.effect`]],
   ["seconds for NoExecute", toleration({ key: "a", effect: "NoExecute", tolerationSeconds: 5n }), []],
   ["at once for NoExecute", toleration({ key: "a", effect: "NoExecute", tolerationSeconds: -1n }), []],
   [
     "seconds for another effect",
     toleration({ key: "a", effect: "NoSchedule", tolerationSeconds: 5n }),
-    [`${at}.toleration_seconds`],
+    [`${AT}.toleration_seconds`],
   ],
-  ["seconds for every effect", toleration({ key: "a", tolerationSeconds: 5n }), [`${at}.toleration_seconds`]],
+  ["seconds for every effect", toleration({ key: "a", tolerationSeconds: 5n }), [`${AT}.toleration_seconds`]],
   [
     "seconds beyond 31 bits",
     toleration({ key: "a", effect: "NoExecute", tolerationSeconds: 2n ** 31n }),
-    [`${at}.toleration_seconds`],
+    [`${AT}.toleration_seconds`],
   ],
   [
     "65",

@@ -1,5 +1,5 @@
 import type { PodConfig } from "@forage/proto/forest/v1/forage";
-import { podOpaquePorts } from "../../../endpoints/pod-opaque.ts";
+import { POD_OPAQUE_PORTS } from "../../../endpoints/pod-opaque.ts";
 import { parsePorts } from "../../../endpoints/ports.ts";
 import type { Field } from "../field.ts";
 import { validateAnnotations, validateLabels } from "../labels.ts";
@@ -12,9 +12,9 @@ import { validatePodSecurity } from "./security-context.ts";
 import { validateTolerations } from "./tolerations.ts";
 import { validateTopologySpread } from "./topology-spread.ts";
 
-const maxPullSecrets = 32;
+const MAX_PULL_SECRETS = 32;
 /** Annotations that the agent acts on, with what they may say. */
-const choices: Readonly<Record<string, readonly string[]>> = {
+const CHOICES: Readonly<Record<string, readonly string[]>> = {
   "forage.dev/log-streams": ["combined", "separate"],
 };
 
@@ -32,12 +32,12 @@ export function validatePodConfig(config: PodConfig, field: Field): void {
   if (config.securityContext !== undefined)
     validatePodSecurity(config.securityContext, field.at("security_context"));
   validateAnnotations(config.annotations, field.at("annotations"));
-  for (const [key, allowed] of Object.entries(choices)) {
+  for (const [key, allowed] of Object.entries(CHOICES)) {
     const text = config.annotations[key];
     if (text !== undefined) field.at("annotations").key(key).check(requiredChoiceProblem(text, allowed));
   }
-  const opaque = parsePorts(config.annotations[podOpaquePorts] ?? "");
-  if ("problem" in opaque) field.at("annotations").key(podOpaquePorts).invalid(opaque.problem);
+  const opaque = parsePorts(config.annotations[POD_OPAQUE_PORTS] ?? "");
+  if ("problem" in opaque) field.at("annotations").key(POD_OPAQUE_PORTS).invalid(opaque.problem);
   validateLabels(config.labels, field.at("labels"));
 }
 
@@ -50,7 +50,8 @@ function validateNames(config: PodConfig, field: Field): void {
   ] as const;
   for (const [name, text] of names) if (text !== "") field.at(name).check(dnsSubdomainProblem(text));
   const secrets = field.at("image_pull_secrets");
-  if (config.imagePullSecrets.length > maxPullSecrets) secrets.invalid(`must be at most ${maxPullSecrets}`);
+  if (config.imagePullSecrets.length > MAX_PULL_SECRETS)
+    secrets.invalid(`must be at most ${MAX_PULL_SECRETS}`);
   for (const [index, secret] of config.imagePullSecrets.entries())
     secrets.item(index).check(dnsSubdomainProblem(secret));
 }

@@ -15,11 +15,11 @@ export interface PodParts {
   readonly podConfig: PodConfig | undefined;
 }
 
-/** Each container costs a process tree and its own supervision. */
-const maxContainers = 32;
-const maxVolumes = 64;
+/** The limit of containers. Each costs a process tree and its own supervision. */
+const MAX_CONTAINERS = 32;
+const MAX_VOLUMES = 64;
 /** The volume in which agents give a pod the token of its service account. */
-const identityVolume = "forage-identity";
+const IDENTITY_VOLUME = "forage-identity";
 
 interface Placed {
   readonly container: Container;
@@ -42,7 +42,7 @@ export function validatePod(pod: PodParts, field: Field): void {
   checkNames(containers.flatMap(portNames));
   if (pod.podConfig?.hostNetwork) checkNames(containers.flatMap(hostPorts));
   for (const [index, { name }] of pod.volumes.entries())
-    if (name === identityVolume)
+    if (name === IDENTITY_VOLUME)
       volumes.item(index).at("name").invalid("is the name of the agent's own volume");
   const known = new Set(pod.volumes.map(({ name }) => name));
   for (const { container, field: at } of containers)
@@ -66,9 +66,9 @@ function checkCounts({ sidecars = [], initContainers = [], volumes }: PodParts, 
   const tooMany = (items: readonly unknown[], max: number, name: string): void => {
     if (items.length > max) field.at(name).invalid(`must be at most ${max}, are ${items.length}`);
   };
-  tooMany(sidecars, maxContainers, "sidecars");
-  tooMany(initContainers, maxContainers, "init_containers");
-  tooMany(volumes, maxVolumes, "volumes");
+  tooMany(sidecars, MAX_CONTAINERS, "sidecars");
+  tooMany(initContainers, MAX_CONTAINERS, "init_containers");
+  tooMany(volumes, MAX_VOLUMES, "volumes");
 }
 
 /** Ports that are open at the same time are told apart by name; init containers are done by then. */
@@ -80,7 +80,10 @@ function portNames({ container, role, field }: Placed): { readonly name: string;
   }));
 }
 
-/** In the host's network there is one of each; init containers are done by then. */
+/**
+ * Returns the container's ports if it uses the host's network, where each port exists once. Init containers don't conflict,
+ * because they have ended by then.
+ */
 function hostPorts({ container, role, field }: Placed): { readonly name: string; readonly field: Field }[] {
   if (role === "init") return [];
   return container.ports.map(({ containerPort, protocol }, index) => ({

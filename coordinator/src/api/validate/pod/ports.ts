@@ -4,12 +4,12 @@ import { portNameProblem } from "../syntax/names.ts";
 import { portProblem } from "../syntax/numbers.ts";
 import { choiceProblem } from "../syntax/text.ts";
 
-/** Each takes a port of the host. */
-const maxPorts = 100;
+/** The limit of ports. Each takes a port of the host. */
+const MAX_PORTS = 100;
 
 /** Ports of one container. That names are unique in the whole pod is checked there. */
 export function validatePorts(ports: readonly ContainerPort[], field: Field): void {
-  if (ports.length > maxPorts) field.invalid(`must be at most ${maxPorts}, are ${ports.length}`);
+  if (ports.length > MAX_PORTS) field.invalid(`must be at most ${MAX_PORTS}, are ${ports.length}`);
   const numbers = new Set<string>();
   for (const [index, { name, containerPort, protocol }] of ports.entries()) {
     const at = field.item(index);

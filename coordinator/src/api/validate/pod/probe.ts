@@ -7,9 +7,9 @@ import { validateCommand } from "./arguments.ts";
 
 export type ProbeKind = "liveness" | "readiness" | "startup";
 
-const maxHeaders = 32;
+const MAX_HEADERS = 32;
 /** The limit for a gRPC service's name, which keeps the message small. */
-const maxServiceBytes = 256;
+const MAX_SERVICE_BYTES = 256;
 
 export function validateProbe(probe: Probe, kind: ProbeKind, field: Field): void {
   validateHandler(probe.handler, field);
@@ -26,7 +26,7 @@ export function validateHttpGet({ path, port, scheme, httpHeaders }: HttpGetProb
   if (path !== "") field.at("path").check(requestTargetProblem(path));
   field.at("port").check(portProblem(port));
   field.at("scheme").check(choiceProblem(scheme, ["HTTP", "HTTPS"]));
-  if (httpHeaders.length > maxHeaders) field.at("http_headers").invalid(`must be at most ${maxHeaders}`);
+  if (httpHeaders.length > MAX_HEADERS) field.at("http_headers").invalid(`must be at most ${MAX_HEADERS}`);
   for (const [index, { name, value }] of httpHeaders.entries()) {
     const at = field.at("http_headers").item(index);
     at.at("name").check(headerNameProblem(name));
@@ -51,7 +51,7 @@ function validateHandler(handler: Probe["handler"], field: Field): void {
       field
         .at("grpc")
         .at("service")
-        .check(controlProblem(service) ?? lengthProblem(service, maxServiceBytes));
+        .check(controlProblem(service) ?? lengthProblem(service, MAX_SERVICE_BYTES));
       return;
     }
     case undefined:

@@ -1,8 +1,8 @@
-import { container } from "../../../../test/support/forest/workload-samples.ts";
+import { CONTAINER } from "../../../../test/support/forest/workload-samples.ts";
 import { describeSpec } from "../../../../test/support/spec-cases.ts";
 
 const sized = (name: string, requests: object, limits?: object) => ({
-  ...container,
+  ...CONTAINER,
   name,
   ports: [],
   resources: { requests, limits },

@@ -12,22 +12,22 @@ const seccomp = (profile: string, fine: boolean): SpecCase => [
   ofContainer({ seccompProfile: profile }),
   fine ? [] : ["container.security_context.seccomp_profile"],
 ];
-const at = "container.security_context";
+const AT = "container.security_context";
 
 describeSpec("container_service", "security of a container", [
   ["a user", ofContainer({ runAsUser: 1000n, runAsGroup: 1000n }), []],
-  ["a negative user", ofContainer({ runAsUser: -1n }), [`${at}.run_as_user`]],
-  ["a group beyond 31 bits", ofContainer({ runAsGroup: 2n ** 31n }), [`${at}.run_as_group`]],
+  ["a negative user", ofContainer({ runAsUser: -1n }), [`${AT}.run_as_user`]],
+  ["a group beyond 31 bits", ofContainer({ runAsGroup: 2n ** 31n }), [`${AT}.run_as_group`]],
   ["capabilities", ofContainer({ capabilities: { add: ["NET_ADMIN"], drop: ["ALL"] } }), []],
-  ["an unknown one", ofContainer({ capabilities: { add: ["NET"] } }), [`${at}.capabilities.add[0]`]],
-  ["one with CAP_", ofContainer({ capabilities: { drop: ["CAP_KILL"] } }), [`${at}.capabilities.drop[0]`]],
+  ["an unknown one", ofContainer({ capabilities: { add: ["NET"] } }), [`${AT}.capabilities.add[0]`]],
+  ["one with CAP_", ofContainer({ capabilities: { drop: ["CAP_KILL"] } }), [`${AT}.capabilities.drop[0]`]],
   [
     "one added and dropped",
     ofContainer({ capabilities: { add: ["KILL"], drop: ["KILL"] } }),
-    [`${at}.capabilities.drop[0]`],
+    [`${AT}.capabilities.drop[0]`],
   ],
   ["an SELinux type", ofContainer({ seLinuxType: "container_t" }), []],
-  ["an SELinux type with an option", ofContainer({ seLinuxType: "a,level=s0" }), [`${at}.se_linux_type`]],
+  ["an SELinux type with an option", ofContainer({ seLinuxType: "a,level=s0" }), [`${AT}.se_linux_type`]],
   seccomp("RuntimeDefault", true),
   seccomp("Unconfined", true),
   seccomp("profiles/audit.json", true),

@@ -10,7 +10,7 @@ import { absolutePathProblem, relativePathProblem } from "../syntax/paths.ts";
 import { choiceProblem } from "../syntax/text.ts";
 
 /** NGROUPS_MAX is 65,536; lists of this length are mistakes already. */
-const maxGroups = 256;
+const MAX_GROUPS = 256;
 
 export function validateContainerSecurity(context: ContainerSecurityContext, field: Field): void {
   field.at("run_as_user").check(idProblem(context.runAsUser));
@@ -26,7 +26,7 @@ export function validatePodSecurity(context: PodSecurityContext, field: Field): 
   field.at("run_as_group").check(idProblem(context.runAsGroup));
   field.at("fs_group").check(idProblem(context.fsGroup));
   const groups = field.at("supplemental_groups");
-  if (context.supplementalGroups.length > maxGroups) groups.invalid(`must be at most ${maxGroups}`);
+  if (context.supplementalGroups.length > MAX_GROUPS) groups.invalid(`must be at most ${MAX_GROUPS}`);
   for (const [index, group] of context.supplementalGroups.entries())
     groups.item(index).check(idProblem(group));
   field

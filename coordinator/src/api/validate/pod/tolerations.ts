@@ -3,11 +3,11 @@ import type { Field } from "../field.ts";
 import { labelKeyProblem, labelValueProblem } from "../syntax/names.ts";
 import { choiceProblem } from "../syntax/text.ts";
 
-const maxTolerations = 64;
-const maxSeconds = 2_147_483_647n;
+const MAX_TOLERATIONS = 64;
+const MAX_SECONDS = 2_147_483_647n;
 
 export function validateTolerations(tolerations: readonly Toleration[], field: Field): void {
-  if (tolerations.length > maxTolerations) field.invalid(`must be at most ${maxTolerations}`);
+  if (tolerations.length > MAX_TOLERATIONS) field.invalid(`must be at most ${MAX_TOLERATIONS}`);
   for (const [index, toleration] of tolerations.entries()) validateToleration(toleration, field.item(index));
 }
 
@@ -26,6 +26,6 @@ function validateToleration(toleration: Toleration, field: Field): void {
   if (tolerationSeconds !== 0n && effect !== "NoExecute")
     field.at("toleration_seconds").invalid("is only for the effect NoExecute");
   // Negative ones mean "at once", which 0 can't: it is the same as none given.
-  if (tolerationSeconds > maxSeconds || tolerationSeconds < -maxSeconds)
-    field.at("toleration_seconds").invalid(`must be at most ${maxSeconds}`);
+  if (tolerationSeconds > MAX_SECONDS || tolerationSeconds < -MAX_SECONDS)
+    field.at("toleration_seconds").invalid(`must be at most ${MAX_SECONDS}`);
 }

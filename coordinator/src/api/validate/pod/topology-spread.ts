@@ -4,11 +4,11 @@ import { labelKeyProblem } from "../syntax/names.ts";
 import { requiredChoiceProblem } from "../syntax/text.ts";
 import { validateLabelSelector } from "./label-selector.ts";
 
-/** Each is counted over all nodes. */
-const maxConstraints = 16;
+/** The limit of constraints. Each is counted over all nodes. */
+const MAX_CONSTRAINTS = 16;
 
 export function validateTopologySpread(constraints: readonly TopologySpreadConstraint[], field: Field): void {
-  if (constraints.length > maxConstraints) field.invalid(`must be at most ${maxConstraints}`);
+  if (constraints.length > MAX_CONSTRAINTS) field.invalid(`must be at most ${MAX_CONSTRAINTS}`);
   const seen = new Set<string>();
   for (const [index, constraint] of constraints.entries()) {
     const { maxSkew, topologyKey, whenUnsatisfiable, labelSelector } = constraint;

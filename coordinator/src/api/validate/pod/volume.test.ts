@@ -1,13 +1,13 @@
-import { container } from "../../../../test/support/forest/workload-samples.ts";
+import { CONTAINER } from "../../../../test/support/forest/workload-samples.ts";
 import { describeSpec } from "../../../../test/support/spec-cases.ts";
 
 const volume = ($case: string, value: object) => ({ volumes: [{ name: "v", source: { $case, value } }] });
 const items = (...list: readonly object[]) => volume("secret", { secretName: "s", items: list });
 const mounts = (...list: readonly object[]) => ({
   ...volume("emptyDir", {}),
-  container: { ...container, volumeMounts: list },
+  container: { ...CONTAINER, volumeMounts: list },
 });
-const secret = "volumes[0].secret";
+const SECRET = "volumes[0].secret";
 
 describeSpec("container_service", "volumes", [
   ["no name", { volumes: [{ source: { $case: "emptyDir", value: {} } }] }, ["volumes[0].name"]],
@@ -35,18 +35,18 @@ describeSpec("container_service", "volumes", [
     ["volumes[0].empty_dir.size_limit"],
   ],
   ["a secret", items({ key: "a", path: "b/c", mode: 0o400 }, { key: "a", path: "d" }), []],
-  ["no secret", volume("secret", {}), [`${secret}.secret_name`]],
-  ["a mode beyond 0777", volume("secret", { secretName: "s", defaultMode: 644 }), [`${secret}.default_mode`]],
-  ["an item without a key", items({ path: "b" }), [`${secret}.items[0].key`]],
-  ["an item without a path", items({ key: "a" }), [`${secret}.items[0].path`]],
-  ["an item that leaves the volume", items({ key: "a", path: "../b" }), [`${secret}.items[0].path`]],
-  ["an item at ..data", items({ key: "a", path: "..data" }), [`${secret}.items[0].path`]],
-  ["an item at an absolute path", items({ key: "a", path: "/b" }), [`${secret}.items[0].path`]],
-  ["an item's mode beyond 0777", items({ key: "a", path: "b", mode: 0o1777 }), [`${secret}.items[0].mode`]],
+  ["no secret", volume("secret", {}), [`${SECRET}.secret_name`]],
+  ["a mode beyond 0777", volume("secret", { secretName: "s", defaultMode: 644 }), [`${SECRET}.default_mode`]],
+  ["an item without a key", items({ path: "b" }), [`${SECRET}.items[0].key`]],
+  ["an item without a path", items({ key: "a" }), [`${SECRET}.items[0].path`]],
+  ["an item that leaves the volume", items({ key: "a", path: "../b" }), [`${SECRET}.items[0].path`]],
+  ["an item at ..data", items({ key: "a", path: "..data" }), [`${SECRET}.items[0].path`]],
+  ["an item at an absolute path", items({ key: "a", path: "/b" }), [`${SECRET}.items[0].path`]],
+  ["an item's mode beyond 0777", items({ key: "a", path: "b", mode: 0o1777 }), [`${SECRET}.items[0].mode`]],
   [
     "two items at one path",
     items({ key: "a", path: "x" }, { key: "b", path: "./x" }),
-    [`${secret}.items[1].path`],
+    [`${SECRET}.items[1].path`],
   ],
   ["no config map", volume("configMap", {}), ["volumes[0].config_map.config_map_name"]],
   ["no claim", volume("pvc", {}), ["volumes[0].pvc.claim_name"]],

@@ -7,7 +7,7 @@ import { absolutePathProblem, normalPath, relativePathProblem } from "../syntax/
 import { quantityProblem } from "../syntax/quantity.ts";
 import { choiceProblem } from "../syntax/text.ts";
 
-const hostPathTypes = [
+const HOST_PATH_TYPES = [
   "DirectoryOrCreate",
   "Directory",
   "FileOrCreate",
@@ -45,7 +45,7 @@ export function validateVolume({ name, source }: Volume, field: Field): void {
     case "hostPath": {
       const at = field.at("host_path");
       at.at("path").check(absolutePathProblem(source.value.path));
-      at.at("type").check(choiceProblem(source.value.type, hostPathTypes));
+      at.at("type").check(choiceProblem(source.value.type, HOST_PATH_TYPES));
       return;
     }
     case "nfs": {

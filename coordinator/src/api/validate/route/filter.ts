@@ -14,9 +14,9 @@ import { optionalPortProblem, portProblem } from "../syntax/numbers.ts";
 import { choiceProblem, requiredChoiceProblem } from "../syntax/text.ts";
 
 /** Gateway API's limits, for filters and for names in one list of a modifier. */
-const maxFilters = 16;
-const maxHeaders = 16;
-const redirectCodes = [301, 302, 303, 307, 308];
+const MAX_FILTERS = 16;
+const MAX_HEADERS = 16;
+const REDIRECT_CODES = [301, 302, 303, 307, 308];
 
 export function isRedirect({ filter }: RouteFilter): boolean {
   return filter?.$case === "requestRedirect";
@@ -27,7 +27,7 @@ export function validateFilters(
   matches: readonly RouteMatch[],
   field: Field,
 ): void {
-  if (filters.length > maxFilters) field.invalid(`must be at most ${maxFilters}`);
+  if (filters.length > MAX_FILTERS) field.invalid(`must be at most ${MAX_FILTERS}`);
   for (const [index, { filter }] of filters.entries()) validateFilter(filter, matches, field.item(index));
   const kinds = filters.map(({ filter }) => filter?.$case);
   for (const [index, kind] of kinds.entries()) {
@@ -86,7 +86,7 @@ function validateHeaders({ set, add, remove }: RequestHeaderModifier, field: Fie
     ["add", Object.keys(add).length],
     ["remove", remove.length],
   ] as const) {
-    if (count > maxHeaders) field.at(list).invalid(`must be at most ${maxHeaders}`);
+    if (count > MAX_HEADERS) field.at(list).invalid(`must be at most ${MAX_HEADERS}`);
   }
 }
 
@@ -96,8 +96,8 @@ function validateRedirect(redirect: RequestRedirect, field: Field): void {
   if (hostname !== "") field.at("hostname").check(hostnameProblem(hostname));
   field.at("port").check(optionalPortProblem(port));
   if (path !== "") field.at("path").check(urlPathProblem(path));
-  if (statusCode !== 0 && !redirectCodes.includes(statusCode))
-    field.at("status_code").invalid(`must be one of ${redirectCodes.join(", ")}`);
+  if (statusCode !== 0 && !REDIRECT_CODES.includes(statusCode))
+    field.at("status_code").invalid(`must be one of ${REDIRECT_CODES.join(", ")}`);
   if (scheme === "" && hostname === "" && port === 0 && path === "")
     field.invalid("must change the scheme, hostname, port or path, or it leads back to itself");
 }

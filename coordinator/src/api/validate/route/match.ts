@@ -11,9 +11,9 @@ import { regularExpressionProblem } from "../syntax/regular-expression.ts";
 import { choiceProblem, controlProblem, lengthProblem } from "../syntax/text.ts";
 
 /** Gateway API's limits. */
-const maxHeaders = 16;
-const maxQueryParams = 16;
-const maxQueryValueBytes = 1024;
+const MAX_HEADERS = 16;
+const MAX_QUERY_PARAMS = 16;
+const MAX_QUERY_VALUE_BYTES = 1024;
 
 interface NamedMatch {
   readonly type: string;
@@ -23,14 +23,14 @@ interface NamedMatch {
 
 export function validateMatch({ path, headers, queryParams, method }: RouteMatch, field: Field): void {
   if (path !== undefined) validatePath(path, field.at("path"));
-  validateNamed(headers, maxHeaders, field.at("headers"), {
+  validateNamed(headers, MAX_HEADERS, field.at("headers"), {
     name: headerNameProblem,
     value: headerValueProblem,
     same: (name) => name.toLowerCase(),
   });
-  validateNamed(queryParams, maxQueryParams, field.at("query_params"), {
+  validateNamed(queryParams, MAX_QUERY_PARAMS, field.at("query_params"), {
     name: queryNameProblem,
-    value: (text) => controlProblem(text) ?? lengthProblem(text, maxQueryValueBytes),
+    value: (text) => controlProblem(text) ?? lengthProblem(text, MAX_QUERY_VALUE_BYTES),
     same: (name) => name,
   });
   field.at("method").check(methodProblem(method));

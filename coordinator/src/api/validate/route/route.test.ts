@@ -1,6 +1,6 @@
 import { describeSpec } from "../../../../test/support/spec-cases.ts";
 
-const backend = { service: "web", port: 80 };
+const BACKEND = { service: "web", port: 80 };
 const rule = (fields: object) => ({ rules: [fields] });
 const match = (fields: object) => rule({ matches: [fields] });
 const filter = ($case: string, value: object, more: object = {}) =>
@@ -10,11 +10,11 @@ const passthrough = (fields: object) => ({ tls: { mode: "Passthrough" }, ...fiel
 describeSpec("route", "route", [
   ["a target alone", {}, []],
   ["no target", { targetService: "" }, ["target_service"]],
-  ["no target, but backends", { targetService: "", ...rule({ backends: [backend] }) }, []],
+  ["no target, but backends", { targetService: "", ...rule({ backends: [BACKEND] }) }, []],
   ["no target, but a redirect", { targetService: "", ...filter("requestRedirect", { scheme: "https" }) }, []],
   [
     "a rule without backends and target",
-    { targetService: "", rules: [{ backends: [backend] }, {}] },
+    { targetService: "", rules: [{ backends: [BACKEND] }, {}] },
     ["target_service"],
   ],
   ["hostnames", { hostnames: ["a.example.com", "*.example.com"] }, []],
@@ -26,7 +26,7 @@ describeSpec("route", "route", [
   ["an unknown TLS mode", { tls: { mode: "mTLS" } }, ["tls.mode"]],
   ["a certificate", { tls: { certificateRef: "example-com" } }, []],
   ["a certificate's name with a slash", { tls: { certificateRef: "a/b" } }, ["tls.certificate_ref"]],
-  ["passthrough", passthrough(rule({ backends: [backend] })), []],
+  ["passthrough", passthrough(rule({ backends: [BACKEND] })), []],
   ["passthrough with matches", passthrough(match({})), ["rules[0].matches"]],
   [
     "passthrough with filters",
@@ -45,11 +45,11 @@ describeSpec("route", "rule", [
   ["a time-out", rule({ timeout: { seconds: 0n, nanos: 500_000_000 } }), []],
   ["a negative time-out", rule({ timeout: { seconds: -1n } }), ["rules[0].timeout"]],
   ["two days", rule({ timeout: { seconds: 172_800n } }), ["rules[0].timeout"]],
-  ["weights", rule({ backends: [{ ...backend, weight: 100 }, backend] }), []],
-  ["a weight of 101", rule({ backends: [{ ...backend, weight: 101 }] }), ["rules[0].backends[0].weight"]],
+  ["weights", rule({ backends: [{ ...BACKEND, weight: 100 }, BACKEND] }), []],
+  ["a weight of 101", rule({ backends: [{ ...BACKEND, weight: 101 }] }), ["rules[0].backends[0].weight"]],
   ["a backend without a port", rule({ backends: [{ service: "web" }] }), ["rules[0].backends[0].port"]],
   ["a backend without a service", rule({ backends: [{ port: 80 }] }), ["rules[0].backends[0].service"]],
-  ["17 backends", rule({ backends: Array.from({ length: 17 }, () => backend) }), ["rules[0].backends"]],
+  ["17 backends", rule({ backends: Array.from({ length: 17 }, () => BACKEND) }), ["rules[0].backends"]],
   ["65 matches", rule({ matches: Array.from({ length: 65 }, () => ({})) }), ["rules[0].matches"]],
 ]);
 
@@ -131,10 +131,10 @@ describeSpec("route", "match", [
   ["a method in small letters", match({ method: "get" }), ["rules[0].matches[0].method"]],
 ]);
 
-const at = "rules[0].filters[0]";
+const AT = "rules[0].filters[0]";
 
 describeSpec("route", "filter", [
-  ["an empty filter", rule({ filters: [{}] }), [at]],
+  ["an empty filter", rule({ filters: [{}] }), [AT]],
   [
     "headers",
     filter("requestHeaderModifier", { set: { "X-A": "1" }, add: { "X-B": "2" }, remove: ["X-C"] }),
@@ -143,54 +143,54 @@ describeSpec("route", "filter", [
   [
     "a header's value of two lines",
     filter("responseHeaderModifier", { set: { "X-A": "1\r\nX: 2" } }),
-    [`${at}.response_header_modifier.set[X-A]`],
+    [`${AT}.response_header_modifier.set[X-A]`],
   ],
   [
     "a header's name with a space",
     filter("requestHeaderModifier", { add: { "X A": "1" } }),
-    [`${at}.request_header_modifier.add[X A]`],
+    [`${AT}.request_header_modifier.add[X A]`],
   ],
   [
     "a header that can't be removed",
     filter("requestHeaderModifier", { remove: ["Host"] }),
-    [`${at}.request_header_modifier.remove[0]`],
+    [`${AT}.request_header_modifier.remove[0]`],
   ],
   [
     "a header both set and removed",
     filter("requestHeaderModifier", { set: { "X-A": "1" }, remove: ["x-a"] }),
-    [`${at}.request_header_modifier.remove[0]`],
+    [`${AT}.request_header_modifier.remove[0]`],
   ],
   [
     "17 removed headers",
     filter("requestHeaderModifier", { remove: Array.from({ length: 17 }, (_, i) => `X-${i}`) }),
-    [`${at}.request_header_modifier.remove`],
+    [`${AT}.request_header_modifier.remove`],
   ],
   ["a redirect", filter("requestRedirect", { scheme: "https", statusCode: 301 }), []],
-  ["a redirect to itself", filter("requestRedirect", { statusCode: 301 }), [`${at}.request_redirect`]],
+  ["a redirect to itself", filter("requestRedirect", { statusCode: 301 }), [`${AT}.request_redirect`]],
   [
     "a redirect with status 200",
     filter("requestRedirect", { path: "/", statusCode: 200 }),
-    [`${at}.request_redirect.status_code`],
+    [`${AT}.request_redirect.status_code`],
   ],
   [
     "a redirect to another scheme",
     filter("requestRedirect", { scheme: "ftp" }),
-    [`${at}.request_redirect.scheme`],
+    [`${AT}.request_redirect.scheme`],
   ],
   [
     "a redirect to a wildcard",
     filter("requestRedirect", { hostname: "*.a.b" }),
-    [`${at}.request_redirect.hostname`],
+    [`${AT}.request_redirect.hostname`],
   ],
-  ["a redirect to port 65536", filter("requestRedirect", { port: 65_536 }), [`${at}.request_redirect.port`]],
+  ["a redirect to port 65536", filter("requestRedirect", { port: 65_536 }), [`${AT}.request_redirect.port`]],
   [
     "a redirect to a relative path",
     filter("requestRedirect", { path: "a" }),
-    [`${at}.request_redirect.path`],
+    [`${AT}.request_redirect.path`],
   ],
   [
     "a redirect beside backends",
-    filter("requestRedirect", { path: "/" }, { backends: [backend] }),
+    filter("requestRedirect", { path: "/" }, { backends: [BACKEND] }),
     ["rules[0].backends"],
   ],
   ["a rewritten host", filter("urlRewrite", { hostname: "www.example.com" }), []],
@@ -202,33 +202,33 @@ describeSpec("route", "filter", [
   [
     "a rewrite to an address",
     filter("urlRewrite", { hostname: "192.0.2.1" }),
-    [`${at}.url_rewrite.hostname`],
+    [`${AT}.url_rewrite.hostname`],
   ],
-  ["a rewrite of nothing", filter("urlRewrite", {}), [`${at}.url_rewrite`]],
+  ["a rewrite of nothing", filter("urlRewrite", {}), [`${AT}.url_rewrite`]],
   [
     "a rewrite by an expression",
     filter("urlRewrite", { path: { type: "RegularExpression", value: "/a" } }),
-    [`${at}.url_rewrite.path.type`],
+    [`${AT}.url_rewrite.path.type`],
   ],
   [
     "a rewritten prefix of an exact match",
     filter("urlRewrite", { path: { value: "/a" } }, { matches: [{ path: { type: "Exact", value: "/b" } }] }),
-    [`${at}.url_rewrite.path.type`],
+    [`${AT}.url_rewrite.path.type`],
   ],
   [
     "a rewrite to nothing",
     filter("urlRewrite", { path: { type: "Exact" } }),
-    [`${at}.url_rewrite.path.value`],
+    [`${AT}.url_rewrite.path.value`],
   ],
   [
     "two mirrors",
     rule({
-      filters: Array.from({ length: 2 }, () => ({ filter: { $case: "requestMirror", value: backend } })),
+      filters: Array.from({ length: 2 }, () => ({ filter: { $case: "requestMirror", value: BACKEND } })),
     }),
     [],
   ],
-  ["a mirror without a port", filter("requestMirror", { service: "a" }), [`${at}.request_mirror.port`]],
-  ["a mirror without a service", filter("requestMirror", { port: 80 }), [`${at}.request_mirror.service`]],
+  ["a mirror without a port", filter("requestMirror", { service: "a" }), [`${AT}.request_mirror.port`]],
+  ["a mirror without a service", filter("requestMirror", { port: 80 }), [`${AT}.request_mirror.service`]],
   [
     "two rewrites",
     rule({
@@ -251,7 +251,7 @@ describeSpec("route", "filter", [
   [
     "17 filters",
     rule({
-      filters: Array.from({ length: 17 }, () => ({ filter: { $case: "requestMirror", value: backend } })),
+      filters: Array.from({ length: 17 }, () => ({ filter: { $case: "requestMirror", value: BACKEND } })),
     }),
     ["rules[0].filters"],
   ],

@@ -6,9 +6,9 @@ import { choiceProblem } from "../syntax/text.ts";
 import { isRedirect } from "./filter.ts";
 import { validateRule } from "./rule.ts";
 
-/** Every request is compared with them, one after the other. */
-const maxHostnames = 64;
-const maxRules = 128;
+/** The limit of hostnames. Every request is compared with them one by one. */
+const MAX_HOSTNAMES = 64;
+const MAX_RULES = 128;
 
 export function validateRoute(spec: RouteSpec, field: Field): void {
   const { targetService, gatewayRef, rules } = spec;
@@ -24,7 +24,8 @@ export function validateInlineRoute(
   field: Field,
 ): void {
   validateHostnames(hostnames, field.at("hostnames"));
-  if (rules.length > maxRules) field.at("rules").invalid(`must be at most ${maxRules}, are ${rules.length}`);
+  if (rules.length > MAX_RULES)
+    field.at("rules").invalid(`must be at most ${MAX_RULES}, are ${rules.length}`);
   for (const [index, rule] of rules.entries()) validateRule(rule, field.at("rules").item(index));
   if (tls !== undefined) validateTls(tls, rules, field);
 }
@@ -34,8 +35,8 @@ function needsTarget({ backends, filters }: RouteRule): boolean {
 }
 
 function validateHostnames(hostnames: readonly string[], field: Field): void {
-  if (hostnames.length > maxHostnames)
-    field.invalid(`must be at most ${maxHostnames}, are ${hostnames.length}`);
+  if (hostnames.length > MAX_HOSTNAMES)
+    field.invalid(`must be at most ${MAX_HOSTNAMES}, are ${hostnames.length}`);
   const seen = new Set<string>();
   for (const [index, hostname] of hostnames.entries()) {
     field.item(index).check(hostnamePatternProblem(hostname));

@@ -7,22 +7,22 @@ import { isRedirect, validateFilters } from "./filter.ts";
 import { validateMatch } from "./match.ts";
 
 /** Gateway API's limits. */
-const maxMatches = 64;
-const maxBackends = 16;
-/** No request is waited for longer. */
-const maxTimeoutSeconds = 86_400;
+const MAX_MATCHES = 64;
+const MAX_BACKENDS = 16;
+/** The longest time-out of a request. */
+const MAX_TIMEOUT_SECONDS = 86_400;
 
 export function validateRule(rule: RouteRule, field: Field): void {
   const { matches, backends, filters, timeout } = rule;
-  if (matches.length > maxMatches) field.at("matches").invalid(`must be at most ${maxMatches}`);
+  if (matches.length > MAX_MATCHES) field.at("matches").invalid(`must be at most ${MAX_MATCHES}`);
   for (const [index, match] of matches.entries()) validateMatch(match, field.at("matches").item(index));
-  if (backends.length > maxBackends) field.at("backends").invalid(`must be at most ${maxBackends}`);
+  if (backends.length > MAX_BACKENDS) field.at("backends").invalid(`must be at most ${MAX_BACKENDS}`);
   for (const [index, backend] of backends.entries())
     validateBackend(backend, field.at("backends").item(index));
   if (backends.length > 0 && filters.some(isRedirect))
     field.at("backends").invalid("must be empty when requests are redirected");
   validateFilters(filters, matches, field.at("filters"));
-  if (timeout !== undefined) field.at("timeout").check(durationProblem(timeout, maxTimeoutSeconds));
+  if (timeout !== undefined) field.at("timeout").check(durationProblem(timeout, MAX_TIMEOUT_SECONDS));
 }
 
 function validateBackend({ service, port, weight }: RouteBackend, field: Field): void {

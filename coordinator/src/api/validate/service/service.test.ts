@@ -1,9 +1,9 @@
 import { describeSpec } from "../../../../test/support/spec-cases.ts";
 
-const seconds = "forage.dev/session-affinity-seconds";
-const wanted = "forage.dev/load-balancer-ip";
-const wish = (text: string, type = "LoadBalancer") => ({ type, annotations: { [wanted]: text } });
-const port = { name: "http", port: 80 };
+const SECONDS = "forage.dev/session-affinity-seconds";
+const WANTED = "forage.dev/load-balancer-ip";
+const wish = (text: string, type = "LoadBalancer") => ({ type, annotations: { [WANTED]: text } });
+const PORT = { name: "http", port: 80 };
 const ports = (...fields: readonly object[]) => ({
   ports: fields.map((f, index) => ({ name: `p${index}`, port: 80 + index, ...f })),
 });
@@ -14,18 +14,18 @@ describeSpec("service", "service", [
   ["a target in another namespace", { target: "web.shop" }, ["target"]],
   ["every type", { type: "Headless" }, []],
   ["an unknown type", { type: "ExternalName" }, ["type"]],
-  ["affinity for a minute", { sessionAffinity: "ClientIP", annotations: { [seconds]: "60" } }, []],
+  ["affinity for a minute", { sessionAffinity: "ClientIP", annotations: { [SECONDS]: "60" } }, []],
   [
     "affinity for ever",
-    { sessionAffinity: "ClientIP", annotations: { [seconds]: "86401" } },
-    [`annotations[${seconds}]`],
+    { sessionAffinity: "ClientIP", annotations: { [SECONDS]: "86401" } },
+    [`annotations[${SECONDS}]`],
   ],
   [
     "affinity for no time",
-    { sessionAffinity: "ClientIP", annotations: { [seconds]: "0" } },
-    [`annotations[${seconds}]`],
+    { sessionAffinity: "ClientIP", annotations: { [SECONDS]: "0" } },
+    [`annotations[${SECONDS}]`],
   ],
-  ["a time without affinity", { annotations: { [seconds]: "60" } }, [`annotations[${seconds}]`]],
+  ["a time without affinity", { annotations: { [SECONDS]: "60" } }, [`annotations[${SECONDS}]`]],
   ["affinity without an address", { type: "Headless", sessionAffinity: "ClientIP" }, ["session_affinity"]],
   ["an unknown affinity", { sessionAffinity: "Cookie" }, ["session_affinity"]],
   ["no ports", { ports: [] }, ["ports"]],
@@ -35,8 +35,8 @@ describeSpec("service", "service", [
   ["a target port above 65535", ports({ targetPort: 65_536 }), ["ports[0].target_port"]],
   ["an unknown protocol", ports({ protocol: "HTTP" }), ["ports[0].protocol"]],
   ["one port without a name", { ports: [{ port: 80 }] }, []],
-  ["two ports, one without a name", { ports: [port, { port: 81 }] }, ["ports[1].name"]],
-  ["two ports of one name", { ports: [port, { ...port, port: 81 }] }, ["ports[1].name"]],
+  ["two ports, one without a name", { ports: [PORT, { port: 81 }] }, ["ports[1].name"]],
+  ["two ports of one name", { ports: [PORT, { ...PORT, port: 81 }] }, ["ports[1].name"]],
   ["a name of 63 characters", ports({ name: "x".repeat(63) }), []],
   ["a name with a dot", ports({ name: "a.b" }), ["ports[0].name"]],
   ["a port twice", ports({ port: 80 }, { port: 80, protocol: "TCP" }), ["ports[1].port"]],
@@ -51,10 +51,10 @@ describeSpec("service", "service", [
   ],
   ["a load balancer's address", wish("192.0.2.1"), []],
   ["a load balancer's addresses of both families", wish("2001:DB8::1, 192.0.2.1"), []],
-  ["two of one family", wish("192.0.2.1,192.0.2.2"), [`annotations[${wanted}]`]],
-  ["a load balancer's name", wish("example.com"), [`annotations[${wanted}]`]],
-  ["no address", wish(""), [`annotations[${wanted}]`]],
-  ["a load balancer's address for a node port", wish("192.0.2.1", "NodePort"), [`annotations[${wanted}]`]],
+  ["two of one family", wish("192.0.2.1,192.0.2.2"), [`annotations[${WANTED}]`]],
+  ["a load balancer's name", wish("example.com"), [`annotations[${WANTED}]`]],
+  ["no address", wish(""), [`annotations[${WANTED}]`]],
+  ["a load balancer's address for a node port", wish("192.0.2.1", "NodePort"), [`annotations[${WANTED}]`]],
   ["an annotation's key with a space", { annotations: { "a b": "" } }, ["annotations[a b]"]],
   ["an annotation of somebody else's", { annotations: { "example.com/Owner": "anyone" } }, []],
   ["what it says of its endpoints", { annotations: { "forage.dev/opaque-ports": "5432,9000-9100" } }, []],

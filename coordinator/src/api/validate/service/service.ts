@@ -1,7 +1,7 @@
 import type { ServicePort, ServiceSpec } from "@forage/proto/forest/v1/forage";
 import { wantedIpsProblem } from "../../../control/addresses/wanted-ips.ts";
 import { readAnnotations } from "../../../destination/hints/annotations.ts";
-import { affinityAnnotation, loadBalancerIpAnnotation } from "../../../service-network/service-state.ts";
+import { AFFINITY_ANNOTATION, LOAD_BALANCER_IP_ANNOTATION } from "../../../service-network/service-state.ts";
 import type { Field } from "../field.ts";
 import { validateAnnotations } from "../labels.ts";
 import { validateInlineRoute } from "../route/route.ts";
@@ -9,34 +9,34 @@ import { dnsLabelProblem } from "../syntax/names.ts";
 import { optionalPortProblem, portProblem } from "../syntax/numbers.ts";
 import { choiceProblem } from "../syntax/text.ts";
 
-const types = ["ClusterIP", "NodePort", "LoadBalancer", "Headless"];
+const TYPES = ["ClusterIP", "NodePort", "LoadBalancer", "Headless"];
 /** Types whose ports are open on every node. */
-const typesWithNodePorts = ["NodePort", "LoadBalancer"];
-/** Every port costs rules on every node. */
-const maxPorts = 100;
+const TYPES_WITH_NODE_PORTS = ["NodePort", "LoadBalancer"];
+/** The limit of ports. Each costs rules on every node. */
+const MAX_PORTS = 100;
 
 export function validateService(spec: ServiceSpec, field: Field): void {
   field.at("target").check(dnsLabelProblem(spec.target));
-  field.at("type").check(choiceProblem(spec.type, types));
+  field.at("type").check(choiceProblem(spec.type, TYPES));
   field.at("session_affinity").check(choiceProblem(spec.sessionAffinity, ["None", "ClientIP"]));
   if (spec.ports.length === 0 && spec.type !== "Headless") field.at("ports").invalid("must not be empty");
-  if (spec.ports.length > maxPorts) field.at("ports").invalid(`must be at most ${maxPorts}`);
+  if (spec.ports.length > MAX_PORTS) field.at("ports").invalid(`must be at most ${MAX_PORTS}`);
   validatePorts(spec, field.at("ports"));
   validateAnnotations(spec.annotations, field.at("annotations"));
   if (spec.type === "Headless" && spec.sessionAffinity === "ClientIP")
     field
       .at("session_affinity")
       .invalid("must be None for Headless: its clients choose their pods themselves");
-  const seconds = spec.annotations[affinityAnnotation];
+  const seconds = spec.annotations[AFFINITY_ANNOTATION];
   if (seconds !== undefined && spec.sessionAffinity !== "ClientIP")
-    field.at("annotations").key(affinityAnnotation).invalid("needs session_affinity ClientIP");
+    field.at("annotations").key(AFFINITY_ANNOTATION).invalid("needs session_affinity ClientIP");
   if (seconds !== undefined && !isAffinityTime(seconds))
     field
       .at("annotations")
-      .key(affinityAnnotation)
+      .key(AFFINITY_ANNOTATION)
       .invalid("must be a whole number of seconds from 1 to 86400");
-  validateWantedIps(spec, field.at("annotations").key(loadBalancerIpAnnotation));
-  const { [affinityAnnotation]: _, [loadBalancerIpAnnotation]: __, ...hints } = spec.annotations;
+  validateWantedIps(spec, field.at("annotations").key(LOAD_BALANCER_IP_ANNOTATION));
+  const { [AFFINITY_ANNOTATION]: _, [LOAD_BALANCER_IP_ANNOTATION]: __, ...hints } = spec.annotations;
   for (const { key, problem } of readAnnotations(hints).problems)
     field.at("annotations").key(key).invalid(problem);
   if (spec.inlineRoute !== undefined) {
@@ -46,13 +46,13 @@ export function validateService(spec: ServiceSpec, field: Field): void {
 }
 
 function validateWantedIps({ type, annotations }: ServiceSpec, field: Field): void {
-  const text = annotations[loadBalancerIpAnnotation];
+  const text = annotations[LOAD_BALANCER_IP_ANNOTATION];
   if (text === undefined) return;
   if (type !== "LoadBalancer") field.invalid("is only for services of type LoadBalancer");
   field.check(wantedIpsProblem(text));
 }
 
-/** As Kubernetes has it. */
+/** Reports whether the text is a valid affinity time-out, within Kubernetes' limits. */
 function isAffinityTime(text: string): boolean {
   return /^\d{1,5}$/.test(text) && Number(text) >= 1 && Number(text) <= 86_400;
 }
@@ -79,7 +79,7 @@ function validatePorts({ ports, type }: ServiceSpec, field: Field): void {
 
 function checkNodePort(port: ServicePort, type: string, taken: Set<string>, field: Field): void {
   field.check(portProblem(port.nodePort));
-  if (!typesWithNodePorts.includes(type))
+  if (!TYPES_WITH_NODE_PORTS.includes(type))
     field.invalid("is only for services of type NodePort or LoadBalancer");
   const number = numberOf(port, port.nodePort);
   if (taken.has(number)) field.invalid(`${number} is listed twice`);

@@ -6,36 +6,36 @@ interface CronField {
   readonly names: readonly string[];
 }
 
-const months = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
-const fields: readonly CronField[] = [
+const MONTHS = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
+const FIELDS: readonly CronField[] = [
   { name: "minute", min: 0, max: 59, names: [] },
   { name: "hour", min: 0, max: 23, names: [] },
   { name: "day of month", min: 1, max: 31, names: [] },
-  { name: "month", min: 1, max: 12, names: months },
+  { name: "month", min: 1, max: 12, names: MONTHS },
   { name: "day of week", min: 0, max: 7, names: ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"] },
 ];
-const shorthands = ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
-const daysOfMonth = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+const SHORTHANDS = ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
+const DAYS_OF_MONTH = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
-/** Longer than any schedule that people can follow. */
-const maxLength = 256;
+/** The limit of a schedule's length, above any that people can understand. */
+const MAX_LENGTH = 256;
 
 /**
  * Returns the fault in the schedule, or undefined. The notation is Kubernetes': five fields with lists, ranges, steps and names.
  */
 export function cronScheduleProblem(schedule: string): string | undefined {
   if (schedule.trim() === "") return "must not be empty";
-  if (schedule.length > maxLength) return `must have at most ${maxLength} characters`;
+  if (schedule.length > MAX_LENGTH) return `must have at most ${MAX_LENGTH} characters`;
   if (/^(CRON_)?TZ=/.test(schedule)) return "must not hold a time zone; the field timezone does";
   if (schedule.startsWith("@")) {
-    return shorthands.includes(schedule)
+    return SHORTHANDS.includes(schedule)
       ? undefined
-      : `must be five fields or one of ${shorthands.join(", ")}`;
+      : `must be five fields or one of ${SHORTHANDS.join(", ")}`;
   }
   const texts = schedule.trim().split(/\s+/);
-  if (texts.length !== fields.length)
+  if (texts.length !== FIELDS.length)
     return `must have five fields (minute, hour, day of month, month, day of week), has ${texts.length}`;
-  const parsed = fields.map((field, index) => parseField(texts[index] ?? "", field));
+  const parsed = FIELDS.map((field, index) => parseField(texts[index] ?? "", field));
   const problem = parsed.find((result) => typeof result === "string");
   if (typeof problem === "string") return problem;
   const [, , days, monthNumbers] = parsed as Set<number>[];
@@ -87,5 +87,5 @@ function numberOf(text: string, { names, min, max }: CronField): number | undefi
 
 function dateExists(days: Set<number> | undefined, monthNumbers: Set<number> | undefined): boolean {
   const first = Math.min(...(days ?? []));
-  return [...(monthNumbers ?? [])].some((month) => first <= (daysOfMonth[month - 1] ?? 0));
+  return [...(monthNumbers ?? [])].some((month) => first <= (DAYS_OF_MONTH[month - 1] ?? 0));
 }

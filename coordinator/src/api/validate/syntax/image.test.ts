@@ -1,7 +1,7 @@
 import { describeRule } from "../../../../test/support/rules.ts";
 import { imageProblem } from "./image.ts";
 
-const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+const DIGEST = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
 describeRule("imageProblem", imageProblem, {
   valid: [
@@ -13,8 +13,8 @@ describeRule("imageProblem", imageProblem, {
     "localhost/app",
     "localhost:5000/a/b_c/d--e.f",
     "[2001:db8::1]:5000/app",
-    `app@${digest}`,
-    `app:v1@${digest}`,
+    `app@${DIGEST}`,
+    `app:v1@${DIGEST}`,
   ],
   invalid: [
     "",

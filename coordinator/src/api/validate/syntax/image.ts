@@ -1,11 +1,11 @@
 /** Registry host and port, path of lower-case parts, tag, digest: distribution's grammar. */
-const imageReference =
+const IMAGE_REFERENCE =
   /^(?:(?:localhost|[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+|[A-Za-z0-9-]+(?=:\d)|\[[0-9a-fA-F:]+\])(?::\d{1,5})?\/)?[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:\/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@[a-z0-9]+(?:[+._-][a-z0-9]+)*:[0-9a-fA-F]{32,})?$/;
 
 export function imageProblem(image: string): string | undefined {
   if (image === "") return "must not be empty";
   if (image.length > 512) return "must have at most 512 characters";
-  return imageReference.test(image)
+  return IMAGE_REFERENCE.test(image)
     ? undefined
     : "is not an image reference such as registry.example/team/app:v1";
 }

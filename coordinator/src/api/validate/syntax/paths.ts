@@ -3,7 +3,7 @@ import { controlProblem, lengthProblem } from "./text.ts";
 /** Each returns what is wrong with the path, or undefined. */
 
 /** The kernel's PATH_MAX, less the NUL at its end. */
-const maxPathBytes = 4095;
+const MAX_PATH_BYTES = 4095;
 
 /** An absolute path that stays where it says: no `..` in it. */
 export function absolutePathProblem(path: string): string | undefined {
@@ -33,5 +33,5 @@ export function normalPath(path: string): string {
 
 function descentProblem(path: string): string | undefined {
   if (path.split("/").includes("..")) return "must not hold '..'";
-  return lengthProblem(path, maxPathBytes) ?? controlProblem(path);
+  return lengthProblem(path, MAX_PATH_BYTES) ?? controlProblem(path);
 }

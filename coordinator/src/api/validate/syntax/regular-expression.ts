@@ -1,6 +1,6 @@
 import { RE2JS, RE2JSException } from "re2js";
 
-/** Enough for long lists of alternatives. */
+/** The limit of a pattern's length: enough for long lists of alternatives. */
 const MAX_BYTES = 512;
 /** Instructions of the matching program, with repetitions written out. */
 const MAX_PROGRAM_SIZE = 2_000;

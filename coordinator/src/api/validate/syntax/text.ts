@@ -5,7 +5,7 @@ export function nulProblem(text: string): string | undefined {
   return text.includes("\0") ? "must not hold a NUL character" : undefined;
 }
 
-/** For text that ends up in lines of a protocol or a configuration. */
+/** Describes control characters in text that ends up in lines of a protocol or a configuration. */
 export function controlProblem(text: string): string | undefined {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
   return /[\u0000-\u001f\u007f]/.test(text) ? "must not hold control characters or line breaks" : undefined;

@@ -1,10 +1,10 @@
 /** IANA names, such as Europe/Copenhagen or UTC; neither offsets nor the host's own "Local". */
-const zoneName = /^[A-Za-z][A-Za-z0-9_+-]*(\/[A-Za-z0-9_+-]+)*$/;
+const ZONE_NAME = /^[A-Za-z][A-Za-z0-9_+-]*(\/[A-Za-z0-9_+-]+)*$/;
 
 /** Returns the fault in the time zone, or undefined. Empty means UTC. */
 export function timeZoneProblem(zone: string): string | undefined {
   if (zone === "") return undefined;
-  const known = zone.length <= 64 && zoneName.test(zone) && isKnown(zone);
+  const known = zone.length <= 64 && ZONE_NAME.test(zone) && isKnown(zone);
   return known ? undefined : "is not a time zone such as Europe/Copenhagen";
 }
 

@@ -1,21 +1,21 @@
-import { container } from "../../../../test/support/forest/workload-samples.ts";
+import { CONTAINER } from "../../../../test/support/forest/workload-samples.ts";
 import { describeSpec, inPodConfig } from "../../../../test/support/spec-cases.ts";
 
-const requests = { cpu: "100m", memory: "64Mi" };
-const asking = (list: object) => ({ container: { ...container, resources: { requests: list } } });
-const metric = { name: "rps", targetType: "Value", targetValue: "10" };
+const REQUESTS = { cpu: "100m", memory: "64Mi" };
+const asking = (list: object) => ({ container: { ...CONTAINER, resources: { requests: list } } });
+const METRIC = { name: "rps", targetType: "Value", targetValue: "10" };
 const autoscaling = (fields: object) => ({
-  ...asking(requests),
-  scaling: { autoscaling: { maxReplicas: 5, customMetrics: [metric], ...fields } },
+  ...asking(REQUESTS),
+  scaling: { autoscaling: { maxReplicas: 5, customMetrics: [METRIC], ...fields } },
 });
 const metrics = (...all: readonly object[]) =>
-  autoscaling({ customMetrics: all.map((fields) => ({ ...metric, ...fields })) });
-const at = "scaling.autoscaling";
-const gpu = "vendor.example/gpu";
+  autoscaling({ customMetrics: all.map((fields) => ({ ...METRIC, ...fields })) });
+const AT = "scaling.autoscaling";
+const GPU = "vendor.example/gpu";
 
 describeSpec("container_service", "autoscaling", [
-  ["an autoscaler without a maximum", autoscaling({ maxReplicas: 0 }), [`${at}.max_replicas`]],
-  ["a minimum above the maximum", autoscaling({ minReplicas: 6 }), [`${at}.min_replicas`]],
+  ["an autoscaler without a maximum", autoscaling({ maxReplicas: 0 }), [`${AT}.max_replicas`]],
+  ["a minimum above the maximum", autoscaling({ minReplicas: 6 }), [`${AT}.min_replicas`]],
   ["targets above 100 %", autoscaling({ targetCpuUtilizationPercent: 250 }), []],
   [
     "targets beyond 32 bits",
@@ -23,39 +23,39 @@ describeSpec("container_service", "autoscaling", [
       targetCpuUtilizationPercent: 2_147_483_648,
       targetMemoryUtilizationPercent: 2_147_483_648,
     }),
-    [`${at}.target_cpu_utilization_percent`, `${at}.target_memory_utilization_percent`],
+    [`${AT}.target_cpu_utilization_percent`, `${AT}.target_memory_utilization_percent`],
   ],
   ["an hour of stabilisation", autoscaling({ scaleDownStabilization: { seconds: 3600n } }), []],
   [
     "more than an hour",
     autoscaling({ scaleDownStabilization: { seconds: 3600n, nanos: 1 } }),
-    [`${at}.scale_down_stabilization`],
+    [`${AT}.scale_down_stabilization`],
   ],
   ["a metric", metrics({}), []],
-  ["a metric without a name", metrics({ name: "" }), [`${at}.custom_metrics[0].name`]],
-  ["a metric's name with a slash", metrics({ name: "a/b" }), [`${at}.custom_metrics[0].name`]],
-  ["a target without a type", metrics({ targetType: "" }), [`${at}.custom_metrics[0].target_type`]],
-  ["a target of 0", metrics({ targetValue: "0" }), [`${at}.custom_metrics[0].target_value`]],
-  ["a target of 0e5", metrics({ targetValue: "0e5" }), [`${at}.custom_metrics[0].target_value`]],
-  ["no target", metrics({ targetValue: "" }), [`${at}.custom_metrics[0].target_value`]],
+  ["a metric without a name", metrics({ name: "" }), [`${AT}.custom_metrics[0].name`]],
+  ["a metric's name with a slash", metrics({ name: "a/b" }), [`${AT}.custom_metrics[0].name`]],
+  ["a target without a type", metrics({ targetType: "" }), [`${AT}.custom_metrics[0].target_type`]],
+  ["a target of 0", metrics({ targetValue: "0" }), [`${AT}.custom_metrics[0].target_value`]],
+  ["a target of 0e5", metrics({ targetValue: "0e5" }), [`${AT}.custom_metrics[0].target_value`]],
+  ["no target", metrics({ targetValue: "" }), [`${AT}.custom_metrics[0].target_value`]],
   ["a utilisation of 70", metrics({ name: "memory", targetType: "Utilization", targetValue: "70" }), []],
   ["a utilisation of 70%", metrics({ name: "memory", targetType: "Utilization", targetValue: "70%" }), []],
   [
     "a utilisation of 0.7",
     metrics({ name: "memory", targetType: "Utilization", targetValue: "0.7" }),
-    [`${at}.custom_metrics[0].target_value`],
+    [`${AT}.custom_metrics[0].target_value`],
   ],
   [
     "51 metrics",
     autoscaling({
-      customMetrics: Array.from({ length: 51 }, (_, index) => ({ ...metric, name: `m${index}` })),
+      customMetrics: Array.from({ length: 51 }, (_, index) => ({ ...METRIC, name: `m${index}` })),
     }),
-    [`${at}.custom_metrics`],
+    [`${AT}.custom_metrics`],
   ],
 ]);
 
 describeSpec("container_service", "what autoscaling steers by", [
-  ["nothing", autoscaling({ customMetrics: [] }), [at]],
+  ["nothing", autoscaling({ customMetrics: [] }), [AT]],
   ["cpu alone", autoscaling({ customMetrics: [], targetCpuUtilizationPercent: 50 }), []],
   [
     "cpu without a request",
@@ -71,28 +71,28 @@ describeSpec("container_service", "what autoscaling steers by", [
     "cpu with a limit, which is a request too",
     {
       ...autoscaling({ targetCpuUtilizationPercent: 50 }),
-      container: { ...container, resources: { limits: { cpu: "1" } } },
+      container: { ...CONTAINER, resources: { limits: { cpu: "1" } } },
     },
     [],
   ],
   [
     "memory, of which a sidecar asks for nothing",
-    { ...autoscaling({ targetMemoryUtilizationPercent: 50 }), sidecars: [{ ...container, name: "side" }] },
+    { ...autoscaling({ targetMemoryUtilizationPercent: 50 }), sidecars: [{ ...CONTAINER, name: "side" }] },
     ["sidecars[0].resources.requests.memory"],
   ],
-  ["a metric without requests", { ...metrics({}), container }, []],
+  ["a metric without requests", { ...metrics({}), container: CONTAINER }, []],
   ["the same metric with two types", metrics({}, { targetType: "AverageValue" }), []],
-  ["the same metric twice", metrics({}, {}), [`${at}.custom_metrics[1].name`]],
+  ["the same metric twice", metrics({}, {}), [`${AT}.custom_metrics[1].name`]],
   [
     "cpu twice",
     autoscaling({
       targetCpuUtilizationPercent: 50,
       customMetrics: [{ name: "cpu", targetType: "Utilization", targetValue: "60" }],
     }),
-    [`${at}.custom_metrics[0].name`],
+    [`${AT}.custom_metrics[0].name`],
   ],
   ["cores a pod", metrics({ name: "cpu", targetType: "AverageValue", targetValue: "500m" }), []],
-  ["the cores of which pod", metrics({ name: "cpu" }), [`${at}.custom_metrics[0].target_type`]],
+  ["the cores of which pod", metrics({ name: "cpu" }), [`${AT}.custom_metrics[0].target_type`]],
   [
     "a share of memory without a request",
     { ...metrics({ name: "memory", targetType: "Utilization" }), ...asking({ cpu: "1" }) },
@@ -100,16 +100,16 @@ describeSpec("container_service", "what autoscaling steers by", [
   ],
   [
     "a share of what nobody asks for",
-    metrics({ name: gpu, targetType: "Utilization" }),
+    metrics({ name: GPU, targetType: "Utilization" }),
     ["container.resources.requests.extended"],
   ],
   [
     "a share of devices",
     {
-      ...metrics({ name: gpu, targetType: "Utilization" }),
+      ...metrics({ name: GPU, targetType: "Utilization" }),
       container: {
-        ...container,
-        resources: { requests: { extended: { [gpu]: "1" } }, limits: { extended: { [gpu]: "1" } } },
+        ...CONTAINER,
+        resources: { requests: { extended: { [GPU]: "1" } }, limits: { extended: { [GPU]: "1" } } },
       },
     },
     [],

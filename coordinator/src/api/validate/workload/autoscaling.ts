@@ -6,9 +6,9 @@ import type {
 } from "@forage/proto/forest/v1/forage";
 import { amountText } from "../../../model/amount-text.ts";
 import {
-  measuredResources,
+  MEASURED_RESOURCES,
+  METRICS_ANNOTATIONS,
   metricsAnnotationProblem,
-  metricsAnnotations,
 } from "../../../model/autoscaling.ts";
 import type { Field } from "../field.ts";
 import { amountOf } from "../syntax/quantity.ts";
@@ -31,7 +31,7 @@ export function validateAutoscaled(spec: ContainerServiceSpec, field: Field): vo
 
 /** Refuses metrics annotations on pods without autoscaling. `field`: the annotations. */
 export function refuseMetricsAnnotations(config: PodConfig | undefined, field: Field): void {
-  for (const name of Object.values(metricsAnnotations))
+  for (const name of Object.values(METRICS_ANNOTATIONS))
     if (Object.hasOwn(config?.annotations ?? {}, name))
       field.key(name).invalid("is for container services: nothing else is scaled");
 }
@@ -69,7 +69,10 @@ function utilized({
   ]);
 }
 
-/** Every container uses cpu and memory, so each needs a request. For other resources one container with a request is enough. */
+/**
+ * Requires a request for the resource. Every container uses cpu and memory, so each needs one; for other resources one
+ * container with a request is enough.
+ */
 function requireRequests(spec: ContainerServiceSpec, resource: string, field: Field): void {
   const containers = [
     ...(spec.container === undefined ? [] : [{ container: spec.container, at: field.at("container") }]),
@@ -100,12 +103,12 @@ function asksFor({ resources }: Container, resource: string): boolean {
 function validateMetricsAnnotations(annotations: Readonly<Record<string, string>>, field: Field): void {
   for (const [name, value] of Object.entries(annotations))
     field.key(name).check(metricsAnnotationProblem(name, value));
-  const { port, path, scheme } = metricsAnnotations;
+  const { port, path, scheme } = METRICS_ANNOTATIONS;
   if (Object.hasOwn(annotations, port)) return;
   for (const name of [path, scheme])
     if (Object.hasOwn(annotations, name)) field.key(name).invalid(`is of no use without ${port}`);
 }
 
 function isMeasured(name: string): boolean {
-  return measuredResources.some((resource) => resource === name);
+  return MEASURED_RESOURCES.some((resource) => resource === name);
 }

@@ -1,11 +1,11 @@
-import { container } from "../../../../test/support/forest/workload-samples.ts";
+import { CONTAINER } from "../../../../test/support/forest/workload-samples.ts";
 import { describeSpec } from "../../../../test/support/spec-cases.ts";
 
 const rolling = (maxUnavailable: string, maxSurge: string, type = "") => ({
   updateStrategy: { type, rollingUpdate: { maxUnavailable, maxSurge } },
 });
-const unavailable = "update_strategy.rolling_update.max_unavailable";
-const surge = "update_strategy.rolling_update.max_surge";
+const UNAVAILABLE = "update_strategy.rolling_update.max_unavailable";
+const SURGE = "update_strategy.rolling_update.max_surge";
 
 describeSpec("container_service", "scaling", [
   ["no container", { container: undefined }, ["container"]],
@@ -20,43 +20,43 @@ describeSpec("container_service", "update strategy", [
   ["numbers for Recreate", rolling("1", "", "Recreate"), ["update_strategy.rolling_update"]],
   ["a number and a percentage", rolling("1", "25%"), []],
   ["more than one pod for each", rolling("", "300%"), []],
-  ["unavailable above 100%", rolling("101%", ""), [unavailable]],
-  ["a fraction", rolling("0.5", ""), [unavailable]],
-  ["a negative number", rolling("", "-1"), [surge]],
-  ["a percentage with a fraction", rolling("", "2.5%"), [surge]],
-  ["a number beyond 32 bits", rolling("", "9999999999"), [surge]],
+  ["unavailable above 100%", rolling("101%", ""), [UNAVAILABLE]],
+  ["a fraction", rolling("0.5", ""), [UNAVAILABLE]],
+  ["a negative number", rolling("", "-1"), [SURGE]],
+  ["a percentage with a fraction", rolling("", "2.5%"), [SURGE]],
+  ["a number beyond 32 bits", rolling("", "9999999999"), [SURGE]],
   ["0 of one", rolling("0", "1"), []],
   ["0 of one, the other by default", rolling("0", ""), []],
-  ["0 of both", rolling("0", "0%"), [unavailable]],
-  ["00 of both", rolling("00%", "0"), [unavailable]],
+  ["0 of both", rolling("0", "0%"), [UNAVAILABLE]],
+  ["00 of both", rolling("00%", "0"), [UNAVAILABLE]],
 ]);
 
 describeSpec("container_service", "names within a pod", [
-  ["different containers", { sidecars: [{ ...container, name: "side" }] }, []],
-  ["a sidecar named as the container", { sidecars: [container] }, ["sidecars[0].name"]],
+  ["different containers", { sidecars: [{ ...CONTAINER, name: "side" }] }, []],
+  ["a sidecar named as the container", { sidecars: [CONTAINER] }, ["sidecars[0].name"]],
   [
     "an init container named as a sidecar",
-    { sidecars: [{ ...container, name: "x" }], initContainers: [{ ...container, name: "x" }] },
+    { sidecars: [{ ...CONTAINER, name: "x" }], initContainers: [{ ...CONTAINER, name: "x" }] },
     ["init_containers[0].name"],
   ],
   [
     "33 sidecars",
-    { sidecars: Array.from({ length: 33 }, (_, i) => ({ ...container, name: `s${i}` })) },
+    { sidecars: Array.from({ length: 33 }, (_, i) => ({ ...CONTAINER, name: `s${i}` })) },
     ["sidecars"],
   ],
   [
     "a port's name in two containers",
     {
-      container: { ...container, ports: [{ name: "http", containerPort: 80 }] },
-      sidecars: [{ ...container, name: "side", ports: [{ name: "http", containerPort: 81 }] }],
+      container: { ...CONTAINER, ports: [{ name: "http", containerPort: 80 }] },
+      sidecars: [{ ...CONTAINER, name: "side", ports: [{ name: "http", containerPort: 81 }] }],
     },
     ["sidecars[0].ports[0].name"],
   ],
   [
     "a port's name in an init container, too",
     {
-      container: { ...container, ports: [{ name: "http", containerPort: 80 }] },
-      initContainers: [{ ...container, name: "init", ports: [{ name: "http", containerPort: 80 }] }],
+      container: { ...CONTAINER, ports: [{ name: "http", containerPort: 80 }] },
+      initContainers: [{ ...CONTAINER, name: "init", ports: [{ name: "http", containerPort: 80 }] }],
     },
     [],
   ],
@@ -73,7 +73,7 @@ describeSpec("container_service", "names within a pod", [
 ]);
 
 const annotations = (values: object, spec: object = {}) => ({ podConfig: { annotations: values }, ...spec });
-const settings = "pod_config.annotations";
+const SETTINGS = "pod_config.annotations";
 
 describeSpec("container_service", "annotations about rollouts", [
   [
@@ -97,23 +97,23 @@ describeSpec("container_service", "annotations about rollouts", [
       "forage.dev/canary": "0",
     }),
     ["min-ready-seconds", "progress-deadline", "rollback", "canary"].map(
-      (name) => `${settings}[forage.dev/${name}]`,
+      (name) => `${SETTINGS}[forage.dev/${name}]`,
     ),
   ],
   [
     "a deadline of more than a day",
     annotations({ "forage.dev/progress-deadline": "25h" }),
-    [`${settings}[forage.dev/progress-deadline]`],
+    [`${SETTINGS}[forage.dev/progress-deadline]`],
   ],
   [
     "a canary of more than all",
     annotations({ "forage.dev/canary": "101%" }),
-    [`${settings}[forage.dev/canary]`],
+    [`${SETTINGS}[forage.dev/canary]`],
   ],
   [
     "a canary with Recreate",
     annotations({ "forage.dev/canary": "1" }, { updateStrategy: { type: "Recreate" } }),
-    [`${settings}[forage.dev/canary]`],
+    [`${SETTINGS}[forage.dev/canary]`],
   ],
 ]);
 

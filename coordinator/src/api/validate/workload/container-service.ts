@@ -1,5 +1,5 @@
 import type { ContainerServiceSpec } from "@forage/proto/forest/v1/forage";
-import { rolloutAnnotations, settingProblem } from "../../../model/rollout-settings.ts";
+import { ROLLOUT_ANNOTATIONS, settingProblem } from "../../../model/rollout-settings.ts";
 import type { Field } from "../field.ts";
 import { checkOwnAnnotations } from "../pod/own-annotations.ts";
 import { validatePod } from "../pod/pod.ts";
@@ -20,6 +20,6 @@ function validateSettings({ podConfig, updateStrategy }: ContainerServiceSpec, f
   const annotations = podConfig?.annotations ?? {};
   checkOwnAnnotations(annotations, "service", field);
   for (const [name, value] of Object.entries(annotations)) field.key(name).check(settingProblem(name, value));
-  if (updateStrategy?.type === "Recreate" && Object.hasOwn(annotations, rolloutAnnotations.canary))
-    field.key(rolloutAnnotations.canary).invalid("must not be set when the update_strategy is Recreate");
+  if (updateStrategy?.type === "Recreate" && Object.hasOwn(annotations, ROLLOUT_ANNOTATIONS.canary))
+    field.key(ROLLOUT_ANNOTATIONS.canary).invalid("must not be set when the update_strategy is Recreate");
 }

@@ -6,8 +6,8 @@ import { choiceProblem } from "../syntax/text.ts";
 import { timeZoneProblem } from "../syntax/time-zone.ts";
 import { validateRun } from "./job.ts";
 
-/** Each is a job with its pods in the store. */
-const maxHistory = 1_000;
+/** The limit of kept runs. Each is a job with its pods in the store. */
+const MAX_HISTORY = 1_000;
 
 export function validateCronJob(spec: CronJobSpec, field: Field): void {
   validateRun(spec, field);
@@ -15,7 +15,7 @@ export function validateCronJob(spec: CronJobSpec, field: Field): void {
   field.at("timezone").check(timeZoneProblem(spec.timezone));
   field.at("concurrency_policy").check(choiceProblem(spec.concurrencyPolicy, ["Allow", "Forbid", "Replace"]));
   const { successfulJobsHistoryLimit, failedJobsHistoryLimit } = spec;
-  field.at("successful_jobs_history_limit").check(rangeProblem(successfulJobsHistoryLimit, 0, maxHistory));
-  field.at("failed_jobs_history_limit").check(rangeProblem(failedJobsHistoryLimit, 0, maxHistory));
+  field.at("successful_jobs_history_limit").check(rangeProblem(successfulJobsHistoryLimit, 0, MAX_HISTORY));
+  field.at("failed_jobs_history_limit").check(rangeProblem(failedJobsHistoryLimit, 0, MAX_HISTORY));
   field.at("starting_deadline_seconds").check(secondsProblem(spec.startingDeadlineSeconds));
 }

@@ -1,7 +1,7 @@
 import type { Container, JobConfig, JobSpec, PodConfig, Volume } from "@forage/proto/forest/v1/forage";
-import { metricsAnnotations } from "../../../model/autoscaling.ts";
+import { METRICS_ANNOTATIONS } from "../../../model/autoscaling.ts";
 import { MAX_COMPLETIONS } from "../../../model/job.ts";
-import { jobAnnotations } from "../../../model/job-annotations.ts";
+import { JOB_ANNOTATIONS } from "../../../model/job-annotations.ts";
 import type { Field } from "../field.ts";
 import { checkOwnAnnotations } from "../pod/own-annotations.ts";
 import { validatePod } from "../pod/pod.ts";
@@ -29,18 +29,18 @@ export function validateRun(
   checkBackoffAnnotation(spec, field);
   const annotations = field.at("pod_config").at("annotations");
   refuseMetricsAnnotations(spec.podConfig, annotations);
-  const refused = Object.values(metricsAnnotations);
+  const refused = Object.values(METRICS_ANNOTATIONS);
   checkOwnAnnotations(spec.podConfig?.annotations ?? {}, "job", annotations, refused);
 }
 
-/** For no retries at all, which the contract's 0 can't say. */
+/** Validates the annotation for no retries at all, which the contract's 0 can't express. */
 function checkBackoffAnnotation(
   spec: { readonly jobConfig: JobConfig | undefined; readonly podConfig: PodConfig | undefined },
   field: Field,
 ): void {
-  const text = spec.podConfig?.annotations[jobAnnotations.backoffLimit];
+  const text = spec.podConfig?.annotations[JOB_ANNOTATIONS.backoffLimit];
   if (text === undefined) return;
-  const at = field.at("pod_config").at("annotations").key(jobAnnotations.backoffLimit);
+  const at = field.at("pod_config").at("annotations").key(JOB_ANNOTATIONS.backoffLimit);
   if (!/^\d{1,9}$/.test(text)) at.invalid("must be a number of failed runs to put up with");
   else if ((spec.jobConfig?.backoffLimit ?? 0) > 0)
     at.invalid("must be left out where job_config.backoff_limit is set");

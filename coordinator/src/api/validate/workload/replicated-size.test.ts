@@ -4,10 +4,10 @@ import { ForageResource } from "@forage/proto/forest/v1/forage";
 import { aContainerService, aJob, aRequest } from "../../../../test/support/requests.ts";
 import { verdictOn } from "../../../../test/support/verdict.ts";
 
-const limitBytes = 256 * 1024 * 1024;
+const LIMIT_BYTES = 256 * 1024 * 1024;
 /** A specification of a little more than 200 kB: 1,341 of them fit. */
 const container = { name: "main", image: "app:v1", env: [largeVariable("A"), largeVariable("B")] };
-const custom = [{ name: "queue", targetType: "AverageValue", targetValue: "5" }];
+const CUSTOM = [{ name: "queue", targetType: "AverageValue", targetValue: "5" }];
 
 const service = (scaling: object) => aContainerService("web", { container, scaling });
 const job = (parallelism: number) =>
@@ -18,7 +18,7 @@ for (const [what, resource, path] of [
   ["1,350 replicas", service({ replicas: 1_350 }), "container_service.scaling.replicas"],
   [
     "up to 1,350 replicas of an autoscaler",
-    service({ replicas: 1, autoscaling: { maxReplicas: 1_350, customMetrics: custom } }),
+    service({ replicas: 1, autoscaling: { maxReplicas: 1_350, customMetrics: CUSTOM } }),
     "container_service.scaling.autoscaling.max_replicas",
   ],
   ["1,330 pods of a job at a time", job(1_330), undefined],
@@ -50,7 +50,7 @@ test("the answer names the most that fits, and how to get below it", () => {
   const [violation] = verdictOn(aRequest("a1", [resource])).violations;
   assert.equal(
     violation?.description,
-    `must be at most ${Math.floor(limitBytes / bytes)}, is 10000: 10000 replicas of a specification of ${bytes} bytes are more than ${limitBytes} bytes; lower it, or move large values to a config map or secret`,
+    `must be at most ${Math.floor(LIMIT_BYTES / bytes)}, is 10000: 10000 replicas of a specification of ${bytes} bytes are more than ${LIMIT_BYTES} bytes; lower it, or move large values to a config map or secret`,
   );
 });
 

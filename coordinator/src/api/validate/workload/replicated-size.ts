@@ -2,8 +2,9 @@ import { ForageResource } from "@forage/proto/forest/v1/forage";
 import type { Field } from "../field.ts";
 
 /**
- * Nodes and the coordinator hold what pods were made from for each of them: together this must fit beside all other workloads.
- * 10,000 replicas may have 26 KiB each, and a specification of 900 KiB 298 replicas.
+ * The limit of replicas times the specification's size. Nodes and the coordinator hold the specification of every pod, and
+ * together it must fit beside all other workloads. 10,000 replicas may have 26 KiB each, and a specification of 900 KiB 298
+ * replicas.
  */
 export const MAX_REPLICATED_BYTES = 256 * 1024 * 1024;
 

@@ -7,11 +7,11 @@ import { countProblem, rangeProblem } from "../syntax/numbers.ts";
 import { amountOf } from "../syntax/quantity.ts";
 import { requiredChoiceProblem } from "../syntax/text.ts";
 
-/** Enough for any host that one agent looks after, many times over; a slip of the finger is not. */
-/** Each is read in every evaluation of the autoscaler. */
-const maxMetrics = 50;
+/** The largest number of replicas: far more than a fleet carries, and small enough to catch a typing error. */
+/** The limit of metrics. Each is read in every evaluation of the autoscaler. */
+const MAX_METRICS = 50;
 /** Kubernetes' limit. */
-const maxStabilizationSeconds = 3600;
+const MAX_STABILIZATION_SECONDS = 3600;
 
 export function validateScaling({ replicas, autoscaling }: ScalingPolicy, field: Field): void {
   if (replicas > MAX_REPLICAS) field.at("replicas").invalid(`must be at most ${MAX_REPLICAS}`);
@@ -25,11 +25,11 @@ function validateAutoscaling(policy: AutoscalingPolicy, field: Field): void {
   field.at("target_cpu_utilization_percent").check(countProblem(policy.targetCpuUtilizationPercent));
   field.at("target_memory_utilization_percent").check(countProblem(policy.targetMemoryUtilizationPercent));
   if (policy.scaleDownStabilization !== undefined) {
-    const problem = durationProblem(policy.scaleDownStabilization, maxStabilizationSeconds);
+    const problem = durationProblem(policy.scaleDownStabilization, MAX_STABILIZATION_SECONDS);
     field.at("scale_down_stabilization").check(problem);
   }
   const metrics = field.at("custom_metrics");
-  if (policy.customMetrics.length > maxMetrics) metrics.invalid(`must be at most ${maxMetrics}`);
+  if (policy.customMetrics.length > MAX_METRICS) metrics.invalid(`must be at most ${MAX_METRICS}`);
   for (const [index, metric] of policy.customMetrics.entries()) validateMetric(metric, metrics.item(index));
 }
 

@@ -1,0 +1,264 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { VirtualClock } from "@forage/common/virtual-clock";
+import { createMemoryStore, type Op, type Store, StoreError } from "../store/index.ts";
+import { ActingTime } from "./acting-time.ts";
+
+const HOUR_MS = 3_600_000;
+const OPS: readonly Op[] = [{ kind: "put", key: "a", value: new Uint8Array() }];
+
+/** A coordinator's time, and a store whose writes end when the test says so. */
+class Life {
+  readonly clock = new VirtualClock();
+  readonly #ends: { succeed: () => void; fail: (error: Error) => void }[] = [];
+  readonly time = new ActingTime({ clock: this.clock });
+  readonly store: Store = this.time.tracked(
+    new Proxy(createMemoryStore({ clock: this.clock }), {
+      get: (target, name) =>
+        name === "txn"
+          ? () =>
+              new Promise((resolve, reject) =>
+                this.#ends.push({
+                  succeed: () => resolve({ succeeded: true, revision: 1 }),
+                  fail: reject,
+                }),
+              )
+          : Reflect.get(target, name, target),
+    }),
+  );
+
+  write(): void {
+    this.store.txn([], OPS).catch(() => {});
+  }
+
+  async end(error?: Error): Promise<void> {
+    const first = this.#ends.shift();
+    if (error === undefined) first?.succeed();
+    else first?.fail(error);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  /** Lets time pass. The coordinator reads the time at each step of it, as its pulse does. */
+  pass(ms: number, stepMs = 1_000): void {
+    for (let passed = 0; passed < ms; passed += stepMs) {
+      this.clock.advance(Math.min(stepMs, ms - passed));
+      this.time.tick();
+    }
+  }
+
+  ageMs(atMs: number): number {
+    const { nowMs, since } = this.time.now();
+    return nowMs - since(atMs);
+  }
+}
+
+type Act = (life: Life) => void | Promise<void>;
+
+const stall: Act = async (life) => {
+  life.write();
+  life.pass(240_000);
+  await life.end();
+};
+
+/** Each lets 60 s pass, then the disturbance, then 30 s. */
+const CASES: readonly { readonly name: string; readonly act: Act; readonly countsMs: number }[] = [
+  { name: "nothing happens", act: () => {}, countsMs: 0 },
+  {
+    name: "a write takes 0.9 s",
+    act: async (life) => {
+      life.write();
+      life.pass(900);
+      await life.end();
+    },
+    countsMs: 900,
+  },
+  { name: "a write takes 4 min: only its first second counts", act: stall, countsMs: 1_000 },
+  {
+    name: "writes overlap, each of 40 s",
+    act: async (life) => {
+      life.write();
+      life.pass(20_000);
+      life.write();
+      life.pass(20_000);
+      await life.end();
+      life.pass(20_000);
+      await life.end();
+    },
+    countsMs: 1_000,
+  },
+  {
+    name: "the disk is full, and writes are tried every 30 s",
+    act: async (life) => {
+      for (let count = 0; count < 20; count++) {
+        life.write();
+        await life.end(new StoreError("NO_SPACE", "full"));
+        life.pass(30_000);
+      }
+      life.write();
+      await life.end();
+    },
+    countsMs: 0,
+  },
+  {
+    name: "a write fails once and none follows: 35 s don't count",
+    act: async (life) => {
+      life.write();
+      await life.end(new StoreError("NO_SPACE", "full"));
+      life.pass(60_000);
+    },
+    countsMs: 25_000,
+  },
+  {
+    name: "a write is refused because of what it is",
+    act: async (life) => {
+      life.write();
+      await life.end(new StoreError("TOO_LARGE", "large"));
+      life.pass(10_000);
+    },
+    countsMs: 10_000,
+  },
+  {
+    name: "the process is held up",
+    act: (life) => {
+      life.clock.stall(600_000);
+      life.time.heldUp(600_000);
+    },
+    countsMs: 0,
+  },
+  {
+    name: "the machine is suspended: the wall clock jumps and the monotonic one stands still",
+    act: (life) => {
+      life.clock.jumpWall(600_000);
+      life.time.heldUp(600_000);
+    },
+    countsMs: 0,
+  },
+  {
+    name: "decisions wait for the nodes",
+    act: async (life) => {
+      const started = Promise.withResolvers<void>();
+      life.time.holdUntil(started.promise);
+      life.pass(15_000);
+      started.resolve();
+      await started.promise;
+      await life.end();
+    },
+    countsMs: 0,
+  },
+  { name: "the wall clock is set forward", act: (life) => life.clock.jumpWall(HOUR_MS), countsMs: 0 },
+  { name: "the wall clock is set back", act: (life) => life.clock.jumpWall(-HOUR_MS), countsMs: 0 },
+  {
+    name: "the wall clock is set back during a stall",
+    act: async (life) => {
+      life.write();
+      life.pass(100_000);
+      life.clock.jumpWall(-HOUR_MS);
+      life.pass(100_000);
+      await life.end();
+    },
+    countsMs: 1_000,
+  },
+];
+
+for (const { name, act, countsMs } of CASES)
+  test(`counts the time to act when ${name}`, async () => {
+    const life = new Life();
+    const recordedMs = life.clock.nowMs();
+    const beforeMs = life.time.monotonicMs();
+    life.pass(60_000);
+    await act(life);
+    life.pass(30_000);
+    assert.equal(life.time.monotonicMs() - beforeMs, 90_000 + countsMs);
+    assert.equal(life.ageMs(recordedMs), 90_000 + countsMs, "the age of a time on record");
+  });
+
+for (const { name, act } of CASES)
+  test(`counts from a time on record that was written after: ${name}`, async () => {
+    const life = new Life();
+    life.pass(60_000);
+    await act(life);
+    life.time.tick();
+    const recordedMs = life.clock.nowMs();
+    life.pass(30_000);
+    assert.equal(life.ageMs(recordedMs), 30_000);
+  });
+
+test("the time stands still during a stall and not only after it", () => {
+  const life = new Life();
+  life.write();
+  life.pass(240_000);
+  assert.equal(life.time.monotonicMs(), 1_000);
+  assert.equal(life.time.leastDelayMs(), 1_000);
+});
+
+test("evaluations need no least delay while the coordinator can act", async () => {
+  const life = new Life();
+  assert.equal(life.time.leastDelayMs(), 0);
+  await stall(life);
+  assert.equal(life.time.leastDelayMs(), 0);
+});
+
+test("time before the start counts in full, and this process's own time is known", () => {
+  const life = new Life();
+  const recordedMs = life.clock.nowMs() - HOUR_MS;
+  life.pass(10_000);
+  assert.equal(life.ageMs(recordedMs), HOUR_MS + 10_000);
+  const { nowMs, upSinceMs } = life.time.now();
+  assert.equal(nowMs - upSinceMs, 10_000);
+});
+
+test("a time of before the start leaves out the wait for the nodes after it", async () => {
+  const life = new Life();
+  const recordedMs = life.clock.nowMs() - HOUR_MS;
+  const started = Promise.withResolvers<void>();
+  life.time.holdUntil(started.promise);
+  life.pass(15_000);
+  started.resolve();
+  await life.end();
+  life.pass(10_000);
+  assert.equal(life.ageMs(recordedMs), HOUR_MS + 10_000);
+});
+
+test("a time during a stall counts from the end of the stall", async () => {
+  const life = new Life();
+  life.write();
+  life.pass(100_000);
+  const recordedMs = life.clock.nowMs();
+  life.pass(140_000);
+  await life.end();
+  life.pass(30_000);
+  assert.equal(life.ageMs(recordedMs), 30_000);
+});
+
+test("a time that lies ahead is from before the clock was set back", () => {
+  const life = new Life();
+  assert.equal(life.ageMs(life.clock.nowMs() + HOUR_MS), Number.POSITIVE_INFINITY);
+});
+
+test("a thousand stalls leave the age of a new time exact", async () => {
+  const life = new Life();
+  for (let count = 0; count < 1_000; count++) {
+    life.write();
+    life.pass(3_000);
+    await life.end();
+    life.pass(1_000);
+  }
+  const recordedMs = life.clock.nowMs();
+  await stall(life);
+  assert.equal(life.ageMs(recordedMs), 1_000);
+});
+
+test("notices a hold-up before the time is read", () => {
+  const clock = new VirtualClock();
+  let held = false;
+  const time: ActingTime = new ActingTime({
+    clock,
+    checkHoldUp: () => {
+      if (held) return;
+      held = true;
+      time.heldUp(600_000);
+    },
+  });
+  clock.stall(600_000);
+  assert.equal(time.monotonicMs(), 0);
+});

@@ -1,0 +1,23 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { aServiceEntry } from "../../test/support/entries.ts";
+import { HandFedState } from "../../test/support/hand-fed-state.ts";
+import { ObjectFaults } from "../faults/object-faults.ts";
+import { BuiltInServices } from "../model/built-in-service.ts";
+import { RouteIndex } from "./route-index.ts";
+
+test("routes lead to a built-in service until a service of its name is applied", () => {
+  const { state, put } = newState();
+  const builtIn = new BuiltInServices([{ namespace: "shop", name: "own", port: 8_443, addresses: [] }]);
+  const routes = new RouteIndex(state, new ObjectFaults({ loop: "gateway" }), builtIn);
+  const ports = (name: string) => routes.portsOf("shop", name)?.map(({ port }) => port);
+  assert.deepEqual([ports("own"), ports("other")], [[8_443], undefined]);
+  put();
+  assert.deepEqual(ports("own"), [80]);
+});
+
+function newState() {
+  const fed = new HandFedState({});
+  const service = aServiceEntry({ name: "own" });
+  return { state: fed.state, put: () => fed.put({ resources: [service] }) };
+}

@@ -1,0 +1,45 @@
+import type { ServiceState } from "@forage/proto/forage/agent/v1/agent";
+import type { ServicePort } from "@forage/proto/forest/v1/forage";
+
+/** A service of the coordinator itself, to which routes can lead. A service that somebody applied under its name replaces it. */
+export interface BuiltInService {
+  readonly namespace: string;
+  readonly name: string;
+  /** The port of the service and of its endpoints. */
+  readonly port: number;
+  /** IP addresses at which gateways reach it. */
+  readonly addresses: readonly string[];
+}
+
+/** Holds the coordinator's own services. */
+export class BuiltInServices {
+  readonly #services: ReadonlyMap<string, BuiltInService>;
+
+  constructor(services: readonly BuiltInService[] = []) {
+    this.#services = new Map(services.map((it) => [`${it.namespace}/${it.name}`, it]));
+  }
+
+  all(): readonly BuiltInService[] {
+    return [...this.#services.values()];
+  }
+
+  portsOf(namespace: string, name: string): readonly ServicePort[] | undefined {
+    const service = this.#services.get(`${namespace}/${name}`);
+    if (service === undefined) return undefined;
+    return [{ name: "http", port: service.port, targetPort: service.port, protocol: "TCP", nodePort: 0 }];
+  }
+
+  /** Returns the service as agents see it: outside of all pods, and without an address of its own. */
+  stateOf(namespace: string, name: string): ServiceState | undefined {
+    const service = this.#services.get(`${namespace}/${name}`);
+    if (service === undefined) return undefined;
+    const { port, addresses } = service;
+    const outside = { node: "", podIp: "", podIpv6: "", hostIpv6: "", local: false, hostNetwork: true };
+    return {
+      ...{ namespace, name, type: "Headless", virtualIps: [], affinitySeconds: 0 },
+      ...{ loadBalancerIps: [], announcedBy: "", announcedAlone: false },
+      ports: [{ name: "http", port, protocol: "TCP", targetPort: port, nodePort: 0 }],
+      endpoints: addresses.map((hostIp) => ({ ...outside, pod: "", hostIp, hostPorts: [port] })),
+    };
+  }
+}

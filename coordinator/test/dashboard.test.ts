@@ -1,0 +1,172 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { gzipSync } from "node:zlib";
+import type { LiveMessage } from "../src/dashboard/live/rows.ts";
+import { Browser, OWN } from "./support/dashboard-browser.ts";
+import { HollowAgent } from "./support/hollow-agent.ts";
+import { aContainerService, aRequest } from "./support/requests.ts";
+import { startWorld, type World } from "./support/world.ts";
+
+const LIMIT = { timeout: 60_000 };
+
+async function aBrowser(
+  t: TestContext,
+  role: Parameters<World["token"]>[0] = "admin",
+  namespaces?: string[],
+) {
+  const world = await startWorld(t);
+  const browser = new Browser(world);
+  const token = await world.token(role, namespaces ?? "*");
+  assert.equal((await browser.login(token)).status, 200);
+  return { world, browser, token };
+}
+
+test(
+  "a token starts a session whose cookie scripts can't read, and a wrong one does not",
+  LIMIT,
+  async (t) => {
+    const world = await startWorld(t);
+    const browser = new Browser(world);
+    for (const wrong of ["", "x", 7, `flt_${"0".repeat(12)}_${"A".repeat(43)}`, "flt_\r\nx: y"]) {
+      const response = await browser.post("login", { token: wrong });
+      assert.equal(response.status, 401);
+      assert.equal(response.headers.get("set-cookie"), null);
+    }
+    assert.equal((await browser.get("api/me")).status, 401);
+    const token = await world.token("viewer");
+    const response = await browser.login(token);
+    assert.match(
+      response.headers.get("set-cookie") ?? "",
+      /^forage-session-\d+=[\w-]{43}; HttpOnly; SameSite=Strict; Path=\/dashboard$/,
+    );
+    assert.equal(
+      JSON.stringify([response.headers.get("set-cookie"), await response.json()]).includes(token),
+      false,
+    );
+    const me = (await (await browser.get("api/me")).json()) as { grants: unknown };
+    assert.deepEqual(me.grants, [{ role: "viewer", namespaces: "*" }]);
+    await browser.post("logout", {});
+    assert.equal((await browser.get("api/me")).status, 401);
+  },
+);
+
+test("requests that another site may have caused are refused", LIMIT, async (t) => {
+  const { browser } = await aBrowser(t);
+  const headers: Record<string, string>[] = [
+    { "content-type": "application/json" },
+    { ...OWN, origin: "https://evil.example" },
+    { ...OWN, "sec-fetch-site": "cross-site" },
+    { ...OWN, "sec-fetch-site": "same-site" },
+  ];
+  for (const each of headers) assert.equal((await browser.post("call/listNodes", {}, each)).status, 403);
+  const own = { ...OWN, origin: browser.base.replace("/dashboard", ""), "sec-fetch-site": "same-origin" };
+  assert.equal((await browser.post("call/listNodes", {}, own)).status, 200);
+});
+
+test(
+  "calls obey the token's role and namespaces, and only the pages' calls are reachable",
+  LIMIT,
+  async (t) => {
+    const { world, browser } = await aBrowser(t, "viewer", ["shop"]);
+    assert.equal((await browser.post("call/listPods", { namespace: "shop" })).status, 200);
+    assert.equal((await browser.post("call/listPods", { namespace: "bank" })).status, 403);
+    assert.equal((await browser.post("call/listPods", {})).status, 403);
+    assert.equal((await browser.post("call/listNodes", {})).status, 403);
+    const restart = { namespace: "shop", kind: "container_service", name: "web", restart: {} };
+    assert.equal((await browser.post("call/updateRollout", restart)).status, 403);
+    await browser.login(await world.token("admin"));
+    assert.equal((await browser.post("call/updateRollout", restart)).status, 404);
+    for (const name of ["createApiToken", "apply", "exec", "toString", "__proto__"])
+      assert.equal((await browser.post(`call/${name}`, {})).status, 404, name);
+    assert.equal((await browser.post("call/listPods", [])).status, 200);
+    assert.equal(
+      (await fetch(`${browser.base}/api/call/listPods`, { method: "POST", headers: OWN, body: "{" })).status,
+      401,
+    );
+  },
+);
+
+test("the live stream has what the token may see, and ends with the token", LIMIT, async (t) => {
+  const { world, browser, token } = await aBrowser(t, "viewer", ["shop"]);
+  await HollowAgent.start(world);
+  await world.forage().applyResources(aRequest("a1", [aContainerService("web")]));
+  await world.forage().applyResources({ ...aRequest("a2", [aContainerService("vault")]), namespace: "bank" });
+  const response = await browser.get("api/live");
+  assert.equal(response.headers.get("content-type"), "text/event-stream");
+  const messages = messagesOf(response);
+  const pods = new Set<string>();
+  // The iteration goes on after the last row: leaving it would end the stream from this side.
+  for (let running = false; !running; ) {
+    const { value, done } = await messages.next();
+    assert.ok(!done, "the stream is open");
+    const message: LiveMessage = value;
+    assert.equal(message.nodes, undefined);
+    for (const key of Object.keys({ ...message.pods, ...message.resources })) {
+      assert.match(key, /^shop\//);
+      pods.add(key);
+    }
+    running = Object.values(message.pods ?? {}).some((row) => row?.state === "Running");
+  }
+  assert.ok(pods.has("shop/container_service/web"));
+  const next = messages.next();
+  await world.operator().revokeApiToken({ id: token.split("_")[1] ?? "" });
+  for (let message = await next; !message.done; ) message = await messages.next();
+  assert.equal((await browser.get("api/me")).status, 401);
+});
+
+test("a log-out ends the streams of its session", LIMIT, async (t) => {
+  const { browser } = await aBrowser(t);
+  const messages = messagesOf(await browser.get("api/live"));
+  await messages.next();
+  const rest = messages.next();
+  await browser.post("logout", {});
+  for (let message = await rest; !message.done; ) message = await messages.next();
+});
+
+test("the page allows only its own files, and is read at its first request", LIMIT, async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), "forage-dashboard-"));
+  t.after(() => rmSync(dir, { recursive: true }));
+  const dashboardPath = join(dir, "dashboard.json");
+  const world = await startWorld(t, {}, {}, { dashboardPath });
+  const browser = new Browser(world);
+  const missing = await browser.get("");
+  assert.equal(missing.status, 503);
+  assert.match(await missing.text(), /npm run bundle/);
+  const file = (type: string, text: string) => ({ type, gzip: gzipSync(text).toString("base64") });
+  const files = {
+    "index.html": file("text/html", '<meta content="{{nonce}}"><title>{{cluster}}</title>'),
+    "app.js": file("text/javascript", "1"),
+  };
+  writeFileSync(dashboardPath, JSON.stringify(files));
+  const page = await browser.get("");
+  const policy = page.headers.get("content-security-policy") ?? "";
+  const nonce = /'nonce-([^']+)'/.exec(policy)?.[1] ?? "";
+  assert.equal(await page.text(), `<meta content="${nonce}"><title>forage</title>`);
+  assert.match(policy, /^default-src 'none'; script-src 'self';/);
+  assert.doesNotMatch(policy, /unsafe/);
+  assert.equal(page.headers.get("cache-control"), "no-store");
+  const script = await browser.get("assets/1234/app.js");
+  assert.deepEqual([script.status, await script.text()], [200, "1"]);
+  assert.match(script.headers.get("cache-control") ?? "", /immutable/);
+  assert.equal(script.headers.get("x-content-type-options"), "nosniff");
+  assert.equal((await browser.get("assets/1234/nothing.js")).status, 404);
+});
+
+async function* messagesOf(response: Response): AsyncGenerator<LiveMessage> {
+  const decoder = new TextDecoderStream();
+  let rest = "";
+  try {
+    for await (const chunk of response.body?.pipeThrough(decoder as never) ?? []) {
+      rest += chunk as unknown as string;
+      const blocks = rest.split("\n\n");
+      rest = blocks.pop() ?? "";
+      for (const block of blocks)
+        if (block.startsWith("data: ")) yield JSON.parse(block.slice(6)) as LiveMessage;
+    }
+  } catch {
+    // The server ends the connection of a stream that it ends.
+  }
+}

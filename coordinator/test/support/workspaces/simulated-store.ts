@@ -1,0 +1,54 @@
+import type { TransferOrder } from "@forage/proto/forage/workspaces/v1/workspaces";
+import type { StoredObject } from "../../../src/workspaces/content/content-store.ts";
+import type { Random } from "../random.ts";
+
+/** The state of a workspace's content: changes that containers made, and how often the node's disk was lost before. */
+export interface ContentVersion {
+  readonly changes: number;
+  readonly disk: number;
+}
+
+interface Kept {
+  readonly stored: StoredObject;
+  readonly version: ContentVersion;
+}
+
+/** A content store that knows what each archive holds. */
+export class SimulatedStore {
+  readonly #objects = new Map<string, Kept>();
+
+  put({ object }: TransferOrder, version: ContentVersion, nowMs: number): StoredObject {
+    const sizeBytes = 10 + version.changes;
+    const stored = { object, sizeBytes, sha256: `sha-${version.disk}-${version.changes}`, storedMs: nowMs };
+    this.#objects.set(object, { stored, version });
+    return stored;
+  }
+
+  stat(object: string): StoredObject | undefined {
+    return this.#objects.get(object)?.stored;
+  }
+
+  versionOf(object: string): ContentVersion | undefined {
+    return this.#objects.get(object)?.version;
+  }
+
+  versions(): ContentVersion[] {
+    return [...this.#objects.values()].map(({ version }) => version);
+  }
+
+  /** Loses or damages one of the objects. Returns false if there is none. */
+  spoil(objects: readonly string[], random: Random): boolean {
+    const present = objects.filter((object) => this.#objects.has(object));
+    if (present.length === 0) return false;
+    const object = random.pick(present);
+    const kept = this.#objects.get(object);
+    this.#objects.delete(object);
+    if (kept === undefined || random.chance(0.4)) return true;
+    const { stored } = kept;
+    const damaged = random.chance(0.5)
+      ? { ...stored, sizeBytes: stored.sizeBytes - 1 }
+      : { ...stored, sha256: "damaged" };
+    this.#objects.set(object, { ...kept, stored: damaged });
+    return true;
+  }
+}

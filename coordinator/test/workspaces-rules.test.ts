@@ -1,0 +1,89 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { WorkspaceConditionBool, WorkspacePhase, WorkspaceType } from "@forage/proto/core";
+import { status } from "@grpc/grpc-js";
+import { until } from "./support/until.ts";
+import { aStart, startWorkspaceWorld } from "./support/workspaces/workspace-world.ts";
+
+const LIMIT = { timeout: 60_000 };
+
+test("an equal image build that runs already answers for the new one", LIMIT, async (t) => {
+  const { calls, reaches } = await startWorkspaceWorld(t);
+  const build = (id: string, annotations: Record<string, string>, image = "registry.example/builder:1") =>
+    calls.startWorkspace(
+      aStart({
+        id,
+        type: WorkspaceType.IMAGEBUILD,
+        metadata: { metaId: "build", annotations },
+        spec: { workspaceImage: image },
+      }),
+    );
+  const references = { baseref: "registry.example/base:1", ref: "registry.example/target:1" };
+  const first = await build("build-1", references);
+  assert.deepEqual(await build("build-2", references), first);
+  await assert.rejects(calls.describeWorkspace({ id: "build-2" }), { code: status.NOT_FOUND });
+  const others = [
+    build("build-3", { ...references, ref: "registry.example/target:2" }),
+    build("build-4", references, "registry.example/builder:2"),
+  ];
+  for (const other of others) await assert.rejects(other, { code: status.ALREADY_EXISTS });
+  await calls.stopWorkspace({ id: "build-1", policy: 1 });
+  await reaches("build-1", WorkspacePhase.STOPPED);
+  assert.notDeepEqual(await build("build-2", references), first);
+});
+
+test("a workspace is INTERRUPTED while its node is away, and RUNNING again after it", LIMIT, async (t) => {
+  const { calls, agent, reaches } = await startWorkspaceWorld(t, { heartbeatSeconds: 0.5 });
+  const id = "instance-1";
+  await calls.startWorkspace(aStart());
+  await reaches(id, WorkspacePhase.RUNNING);
+  agent.close();
+  const away = await reaches(id, WorkspacePhase.INTERRUPTED);
+  assert.equal(away.conditions?.networkNotReady, WorkspaceConditionBool.TRUE);
+  assert.match(away.message, /node n1 is unavailable/);
+  agent.again();
+  const again = await reaches(id, WorkspacePhase.RUNNING);
+  assert.equal(again.conditions?.networkNotReady, WorkspaceConditionBool.FALSE);
+  assert.ok(again.statusVersion > away.statusVersion);
+});
+
+test("the quota of the namespace counts workspaces", LIMIT, async (t) => {
+  const { calls, world, reaches } = await startWorkspaceWorld(t);
+  const operator = world.operator();
+  const limit = (limits: Record<string, string>) =>
+    operator.setNamespaceQuota({ namespace: "workspaces", limits, reset: true });
+  const start = (id: string) => calls.startWorkspace(aStart({ id, metadata: { metaId: id } }));
+  const refused = (field: string) => (error: { code: number; message: string }) => {
+    assert.equal(error.code, status.INVALID_ARGUMENT);
+    assert.ok(error.message.includes(`${field}: exceeds the quota of namespace "workspaces"`), error.message);
+    return true;
+  };
+  await limit({ pods: "2" });
+  // None has a pod yet: only the count of starts under way refuses the third.
+  const results = await Promise.allSettled(["w1", "w2", "w3"].map(start));
+  assert.equal(results.filter(({ status: it }) => it === "rejected").length, 1);
+  await assert.rejects(start("w4"), refused("id"));
+  for (const { status: live } of [await calls.getWorkspaces({ mustMatch: undefined })])
+    for (const { id } of live) await reaches(id, WorkspacePhase.RUNNING);
+  await assert.rejects(start("w4"), refused("id"));
+  await limit({ cpu: "2" });
+  await assert.rejects(start("w4"), refused("spec.class"));
+  await until("the usage shows the workspaces", async () => {
+    const { namespaces } = await operator.listNamespaces({ namespace: "" });
+    return namespaces.find(({ name }) => name === "workspaces")?.used.pods === "2";
+  });
+  await limit({ cpu: "3" });
+  await start("w4");
+});
+
+test("remotes that are not cloned are refused with their field", LIMIT, async (t) => {
+  const { calls } = await startWorkspaceWorld(t);
+  for (const uri of ["ssh://git@example.org/a.git", "git@example.org:a.git", "git://example.org/a.git", ""]) {
+    const value = { remoteUri: uri, upstreamRemoteUri: "", config: {} };
+    const parts = { initializer: { spec: { $case: "git", value } } } as const;
+    await assert.rejects(calls.startWorkspace(aStart({ spec: parts })), (error: Error) => {
+      assert.match(error.message, /spec\.initializer\.git\.remote_uri: must be an http or https URL/);
+      return true;
+    });
+  }
+});
