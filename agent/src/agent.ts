@@ -48,7 +48,7 @@ export interface AgentParts {
   readonly config: Config;
   readonly version: string;
   readonly clock: Clock;
-  /** In [0, 1). */
+  /** A source of random numbers in [0, 1). */
   readonly random: () => number;
   /** New with every start. */
   readonly sessionId: string;
@@ -72,7 +72,7 @@ export interface AgentParts {
   /** Rejects if the host can't belong to the cluster with this authority. */
   readonly mayJoin?: (authority: string) => Promise<void>;
   readonly diskReserveBytes?: number;
-  /** Node and the agent's own program: for work that is done in a process of its own. */
+  /** The command of the agent's own program, for work that runs in a process of its own. */
   readonly ownCommand: readonly string[];
 }
 
@@ -87,7 +87,7 @@ const TAKE_OVER_MAX_MS = 5_000;
 // Below what systemd gives a unit to stop.
 const CLOSE_MS = 10_000;
 
-/** All parts of the agent, wired. Makes no decision of its own. */
+/** Wires all parts of the agent. Makes no decision of its own. */
 export class Agent {
   readonly #parts: AgentParts;
   readonly #journal: Journal;
@@ -168,6 +168,7 @@ export class Agent {
       networkOf: (podUid) => this.#supervisor.sandboxOf(podUid)?.namespacePath,
       dial: (podUid, port, signal) => dialer.dial(podUid, port, signal),
       copy: (id, options, signal) => files.copy(id, options, signal),
+      sftp: (id, options, signal) => files.sftp(id, options, signal),
     });
     this.#meter = new PodMeter({
       ...{ clock, scrape, statusOf: (podUid) => this.#supervisor.statusOf(podUid) },
@@ -245,10 +246,7 @@ export class Agent {
     await this.#supervisor.start(recorded);
   }
 
-  /**
-   * Connects after the containers were adopted. A pod that was ready before the agent's restart must not be reported as unready
-   * only because it hasn't been checked yet.
-   */
+  /** Connects after containers were adopted, so that no pod is reported as unready because it hasn't been checked yet. */
   async #linkOnceTakenOver(signal: AbortSignal): Promise<void> {
     const timeUp = new AbortController();
     const either = AbortSignal.any([signal, timeUp.signal]);

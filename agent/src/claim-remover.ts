@@ -37,7 +37,7 @@ export class ClaimRemover {
     this.#wake?.();
   }
 
-  /** Until the signal aborts. Not before the volumes were taken over. */
+  /** Removes claims until the signal aborts. Must not start before the volumes are recovered. */
   async run(signal: AbortSignal): Promise<void> {
     const wake = () => this.#wake?.();
     signal.addEventListener("abort", wake);

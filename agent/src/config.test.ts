@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -158,3 +158,22 @@ async function read(text: string, argv: readonly string[] = [], environment: Rec
   await writeFile(file, text);
   return readConfig(["--config", file, ...argv], environment, "host-1");
 }
+
+test("files beside the configuration file go before it, and later names before earlier ones", async () => {
+  const file = join(dir, "beside.yaml");
+  await writeFile(file, `${MINIMAL}nodeName: first\nlabels: { zone: a }\n`);
+  await mkdir(`${file}.d`);
+  await writeFile(join(`${file}.d`, "10-a.yaml"), "nodeName: second\ncoordinator: 10.0.0.2:7600\n");
+  await writeFile(join(`${file}.d`, "20-b.yaml"), "nodeName: third\n");
+  await writeFile(join(`${file}.d`, "30-c.yaml.bak"), "nodeName: fourth\n");
+  const config = await readConfig(["--config", file], {}, "host-1");
+  assert.deepEqual(
+    [config.nodeName, config.coordinator.host, config.labels],
+    ["third", "10.0.0.2", { zone: "a" }],
+  );
+  await writeFile(join(`${file}.d`, "20-b.yaml"), "nonsense: 1\n");
+  await assert.rejects(
+    readConfig(["--config", file], {}, "host-1"),
+    /20-b\.yaml: nonsense: there is no such/,
+  );
+});

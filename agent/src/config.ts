@@ -1,4 +1,5 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { checkSettings, SETTINGS, type Settings } from "./settings.ts";
 
@@ -13,8 +14,9 @@ export class ConfigError extends Error {
 }
 
 const ENV_PREFIX = "FORAGE_AGENT_";
+const FURTHER_FILES_MAX = 64;
 
-/** Flags before environment (FORAGE_AGENT_…) before file. `hostName` is the default of the node's name. */
+/** Flags before environment (FORAGE_AGENT_…) before the files of FILE.d before the file. `hostName` is the default of the node's name. */
 export async function readConfig(
   argv: readonly string[],
   environment: Readonly<Record<string, string | undefined>>,
@@ -24,7 +26,8 @@ export async function readConfig(
   const file = flags.config ?? environment[`${ENV_PREFIX}CONFIG`];
   const values = new Map<string, { value: unknown; where: string }>();
   if (file !== undefined) {
-    for (const [path, value] of flatten(await parseFile(file), "")) values.set(path, { value, where: file });
+    for (const where of [file, ...furtherFiles(file)])
+      for (const [path, value] of flatten(await parseFile(where), "")) values.set(path, { value, where });
   }
   for (const { path } of SETTINGS) {
     const name = ENV_PREFIX + snakeOf(path).toUpperCase();
@@ -54,6 +57,27 @@ function readFlags(argv: readonly string[]): Record<string, string | undefined> 
       cause,
     });
   }
+}
+
+/** Returns the directory whose files go before the configuration file: programs write there, and people in the file itself. */
+export function furtherDirectory(file: string): string {
+  return `${file}.d`;
+}
+
+/** Later names go before earlier ones. */
+function furtherFiles(file: string): string[] {
+  const directory = furtherDirectory(file);
+  let names: string[];
+  try {
+    names = readdirSync(directory);
+  } catch (cause) {
+    if (cause instanceof Error && "code" in cause && cause.code === "ENOENT") return [];
+    throw new ConfigError(`${directory}: can't be read`, { cause });
+  }
+  const wanted = names.filter((name) => name.endsWith(".yaml")).sort();
+  if (wanted.length > FURTHER_FILES_MAX)
+    throw new ConfigError(`${directory}: has ${wanted.length} files, and ${FURTHER_FILES_MAX} are read`);
+  return wanted.map((name) => join(directory, name));
 }
 
 /** The YAML library is only needed here, and only once. */

@@ -18,7 +18,7 @@ export interface DiskReserveOptions {
  */
 export const DISK_RESERVE_BYTES = 8 * 1024 * 1024;
 
-/** With less free space, the reserve is removed: the agent needs about this much to bring back one pod. */
+/** The agent removes the reserve when less space than this is free. It needs about this much to bring back one pod. */
 const FULL_BYTES = 1024 * 1024;
 /** The reserve is taken only from a disk with several times as much room, so that it never fills the disk itself. */
 const ROOM_FACTOR = 4;

@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 
 /** The host's features that decide whether and how it can run a pod. */
 export interface HostFeatures {
-  /** Its own name: that of pods which have its network. */
+  /** The host's own name. Pods on the host's network have it too. */
   readonly hostname: string;
   readonly seLinux: boolean;
   /** Whether its kernel has, or can load, the protocol. */

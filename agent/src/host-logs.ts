@@ -13,7 +13,7 @@ import type { AgentLog } from "./supervisor-events.ts";
 
 export interface HostLogsParts {
   readonly dataDir: string;
-  /** For all logs together; undefined: a share of the disk. */
+  /** The limit of all logs together. Undefined: a share of the disk. */
   readonly limitBytes: number | undefined;
   readonly clock: Clock;
   readonly log: AgentLog;
@@ -22,7 +22,7 @@ export interface HostLogsParts {
   readonly diskIsFull: () => boolean;
 }
 
-/** All that the agent does about containers' logs, wired. */
+/** Wires everything that the agent does for the logs of containers. */
 export class HostLogs {
   readonly files: HostPodFiles;
   readonly #parts: HostLogsParts;
@@ -30,7 +30,7 @@ export class HostLogs {
   readonly #upkeep: LogMaintenance;
   readonly #streams: SocketStreamReader;
   readonly #kept: KeptLogs;
-  /** For those who read them. */
+  /** The logs of containers, for readers. */
   readonly containers: ContainerLogs;
 
   constructor(parts: HostLogsParts) {
@@ -90,7 +90,7 @@ export class HostLogs {
     return this.#kept.find(podUid, container);
   }
 
-  /** There is more room than before, or less. */
+  /** Must be called when the disk's free space or size changed. */
   diskChanged(): void {
     this.#upkeep.suspect();
   }

@@ -1,9 +1,9 @@
-import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { mkdir } from "node:fs/promises";
 import { hostname, networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { familyOf } from "@forage/common/ip";
+import { ServiceManager } from "@forage/common/service-manager";
 import { pinsOf } from "@forage/identity";
 import { LogDestination } from "@forage/identity/log-destination";
 import { pino } from "pino";
@@ -34,6 +34,7 @@ import { restoreHelpers } from "./runtime/nerdctl/helper-programs.ts";
 import { NerdctlRuntime } from "./runtime/nerdctl/nerdctl-runtime.ts";
 import { HostServiceNetwork } from "./service-network.ts";
 import { COPY_FILES, copyFiles } from "./sessions/copy-files.ts";
+import { SERVE_SFTP, serveSftp } from "./sessions/sftp/serve-sftp.ts";
 import type { AgentLog } from "./supervisor-events.ts";
 import { HostVolumes } from "./volumes/host-volumes.ts";
 import type { OpenedWorkspaces } from "./workspaces/open-workspaces.ts";
@@ -50,6 +51,10 @@ const STOP_TIMEOUT_MS = 15_000;
 async function main(): Promise<void> {
   if (process.argv[2] === COPY_FILES) {
     process.exitCode = await copyFiles(process.argv.slice(3));
+    return;
+  }
+  if (process.argv[2] === SERVE_SFTP) {
+    process.exitCode = await serveSftp(process.argv.slice(3));
     return;
   }
   const config = await readConfig(process.argv.slice(2), process.env, hostname());
@@ -110,10 +115,14 @@ async function main(): Promise<void> {
     await Promise.all([relay?.close(), nomad?.close(), workspaces?.close(), agent.close()]);
     await claim.close();
   };
-  stopOnSignal({ close }, log);
+  const manager = new ServiceManager({
+    ...{ environment: process.env, pid: process.pid, clock: systemClock },
+    status: () => statusText(agent.pods().length, agent.problems()),
+  });
+  stopOnSignal({ close }, manager, log);
   log.info({ node: config.nodeName, version: VERSION, pid: process.pid }, "agent-started");
   // Ready means that the agent supervises its pods. An absent containerd is reported and waited for.
-  notifySystemd(process.env.NOTIFY_SOCKET);
+  manager.ready();
 }
 
 /** Ends the agent if another one on the host would be in its way. */
@@ -142,7 +151,7 @@ function pinsIn(bundlePem: string | undefined): readonly string[] {
   }
 }
 
-/** Its code is loaded only where it is configured. */
+/** Opens the Nomad driver. Loads its code only where the driver is configured. */
 async function openNomadDriver(config: Config, log: AgentLog): Promise<DriverSocket | undefined> {
   const { containerd, nerdctl, cniBinDir, dataDir, runDir, nomad } = config;
   if (nomad.socket === undefined) return undefined;
@@ -161,7 +170,7 @@ async function openNomadDriver(config: Config, log: AgentLog): Promise<DriverSoc
   });
 }
 
-/** Its code is loaded only where it is configured. */
+/** Opens the node's part of workspaces. Loads its code only where workspaces are configured. */
 async function openNodeWorkspaces(
   { dataDir, coordinator, workspaces }: Config,
   { log, damageReports }: { readonly log: AgentLog; readonly damageReports: DamageReports },
@@ -304,9 +313,14 @@ function logWarnings(log: AgentLog): void {
   });
 }
 
-function stopOnSignal(agent: Pick<Agent, "close">, log: AgentLog): void {
+function statusText(pods: number, problems: readonly string[]): string {
+  return [`${pods} pods`, ...problems].join("; ");
+}
+
+function stopOnSignal(agent: Pick<Agent, "close">, manager: ServiceManager, log: AgentLog): void {
   const stop = (signal: NodeJS.Signals) => {
     log.info({ signal }, "agent-stopping");
+    manager.stopping();
     setTimeout(() => process.exit(0), STOP_TIMEOUT_MS).unref();
     agent.close().then(
       () => process.exit(0),
@@ -318,12 +332,6 @@ function stopOnSignal(agent: Pick<Agent, "close">, log: AgentLog): void {
   };
   process.once("SIGTERM", stop);
   process.once("SIGINT", stop);
-}
-
-/** Node has no datagram sockets of the unix kind, so systemd's own program says that we are ready. */
-function notifySystemd(socket: string | undefined): void {
-  if (socket === undefined) return;
-  spawn("systemd-notify", ["--ready"], { stdio: "ignore" }).on("error", () => undefined);
 }
 
 main().catch((error: unknown) => {

@@ -154,7 +154,9 @@ export class NodeReporter implements NodeSource {
     ];
   }
 
-  /** Also while the journal can't be written: no pod that is placed here could be begun. */
+  /**
+   * Returns the DiskPressure condition. It also covers a journal that can't be written: pods placed here then could not start.
+   */
   #diskPressure(): NodeCondition {
     const type = "DiskPressure";
     const { pressure, reason, message } = this.#options.capacity.report().diskPressure;

@@ -36,7 +36,7 @@ async function found6(coordinator: string, podCidr6: Cidr): Promise<string | und
   return towards ?? reachable6(await addressTowards(ANYWHERE, 6), podCidr6);
 }
 
-/** Only one that means something to other hosts. */
+/** Returns the address if other hosts can reach the node at it. */
 function reachable6(address: string | undefined, podCidr6: Cidr | undefined): string | undefined {
   if (address === undefined || /^(fe[89ab]|::1?$)/.test(address)) return undefined;
   // The kernel takes that of the pods' bridge where the link that leads there has none but its own.

@@ -11,7 +11,7 @@ import { seededRandom } from "../test/sim/seeded-random.ts";
 import { Journal } from "./journal/journal.ts";
 import { JournalKey } from "./journal/journal-key.ts";
 import { encodePodState } from "./journal/pod-state.ts";
-import { encodeRecord, RecordKind } from "./journal/record-frame.ts";
+import { encodeRecord, RECORD_KIND } from "./journal/record-frame.ts";
 import { AssignmentReader } from "./link/assignment-reader.ts";
 import { EMPTY_MEMORY, type PodMemory } from "./pods/pod.ts";
 import { toPodState } from "./pods/stored-memory.ts";
@@ -28,7 +28,7 @@ test("a record that was written whole and can't be interpreted costs the restora
   const whole = PodAssignment.encode(host.victim).finish();
   for (let seed = 1; seed <= SEEDS; seed += 1) {
     const payload = mutated(Buffer.from(whole), seededRandom(seed));
-    await writeFile(host.podFile, encodeRecord(RecordKind.sealedPod, KEY.seal("b", payload)));
+    await writeFile(host.podFile, encodeRecord(RECORD_KIND.sealedPod, KEY.seal("b", payload)));
     const pods = await host.reopen();
     for (const uid of ["a", "c"]) assertRestored(pods.get(uid), host.sound.get(uid), seed);
     assert.ok(pods.has("b"), `seed ${seed}: its containers are left alone`);
@@ -42,7 +42,7 @@ test("a state that was written whole and can't be interpreted costs the memory o
     const random = seededRandom(seed);
     const payload =
       random() < 0.5 ? mutated(Buffer.from(text), random) : Buffer.from(otherTypes(text, random));
-    await writeFile(host.stateFile, encodeRecord(RecordKind.state, payload));
+    await writeFile(host.stateFile, encodeRecord(RECORD_KIND.state, payload));
     const pods = await host.reopen();
     for (const uid of ["a", "c"]) assertRestored(pods.get(uid), host.sound.get(uid), seed);
     assert.deepEqual(pods.get("b")?.pod, host.sound.get("b")?.pod, `seed ${seed}`);

@@ -15,7 +15,7 @@ export interface RebootOptions {
   readonly bootId: string;
   /** The file with the boot id to which the journal's states belong. */
   readonly bootIdFile: string;
-  /** In a directory that a reboot empties. Names the pods whose states on disk are still those of an earlier boot. */
+  /** A file in a directory that a reboot empties. It names the pods whose states on disk are still those of an earlier boot. */
   readonly pendingFile: string;
   readonly nowMs: number;
   readonly noteDamage: NoteDamage;
@@ -112,7 +112,10 @@ async function readPending({ bootId, pendingFile }: RebootOptions): Promise<Read
   return mark === encodeBootId(bootId) ? new Set(uids) : undefined;
 }
 
-/** With a checksum: another boot's id means that everything of a pod is gone, so a damaged one must not pass for it. */
+/**
+ * Encodes the boot id with a checksum. A different boot id means that everything of a pod is gone, so a damaged one must not
+ * be taken for one.
+ */
 export function encodeBootId(bootId: string): string {
   return `${bootId} ${crc32(bootId).toString(16).padStart(8, "0")}`;
 }

@@ -51,7 +51,7 @@ export interface ServiceNetworkOptions {
 
 /** Makes services reachable on this host. Its state comes from the link, and from disk while the link is down. */
 export interface ServiceNetwork {
-  /** Once the pods' bridge is there. Also resolves if the rules could not be made; that is tried again. */
+  /** Resolves once the pods' bridge exists, also if the rules could not be made; that is retried. */
   start(): Promise<void>;
   /** Returns the present problems. Empty if everything works. */
   problems(): readonly string[];
@@ -70,8 +70,8 @@ const DAMAGE_REMEDY = "services keep the rules they have until the coordinator s
 
 const NETWORKS_INTERVAL_MS = 30_000;
 /**
- * Every heartbeat compares the node's report. Each of 40 pods has an interface, and listing all of them every 2.5 s took as much
- * processor time as all else that an agent at rest does.
+ * The age up to which the list of interfaces is reused. Every heartbeat compares the node's report, each of 40 pods has an
+ * interface, and listing them every 2.5 s took as much processor time as everything else that an idle agent does.
  */
 const NETWORKS_AGE_MS = 10_000;
 
@@ -94,7 +94,7 @@ export async function watchNetworks(
 export class HostServiceNetwork implements ServiceNetwork {
   readonly #options: ServiceNetworkOptions;
   readonly #services: KnownServices;
-  /** For each family of addresses that pods have: their network, and the host's address in it. */
+  /** For each address family of pods: the pod network and the host's address in it. */
   readonly #bridges: readonly { readonly text: string; readonly gateway: string }[];
   readonly #rules: readonly ServiceRules[];
   #balancer: LoadBalancer | undefined;
@@ -237,7 +237,7 @@ export class HostServiceNetwork implements ServiceNetwork {
     });
   }
 
-  /** At once: after a restart pods have been asking already. */
+  /** Starts listening at once, because after a restart pods are already sending queries. */
   async #listen(): Promise<void> {
     const { clock, clusterDomain: domain, random, onProblem } = this.#options;
     const own = this.#bridges.map(({ gateway }) => gateway);

@@ -39,7 +39,7 @@ export interface Settings {
   /** The same by IPv6, beside one of IPv4. */
   readonly advertiseAddress6: string | undefined;
   readonly labels: Readonly<Record<string, string>>;
-  /** Kept back for the host itself: quantities by resource. */
+  /** Quantities reserved for the host itself, by resource. */
   readonly reserve: Readonly<Record<string, string>>;
   readonly podsMax: number;
   /** The devices that the host offers to containers, by resource name. */
@@ -84,7 +84,7 @@ export interface Settings {
 export interface GatewaySettings {
   /** Envoy's program; undefined: looked for. */
   readonly envoy: string | undefined;
-  /** Has Envoy for hosts that haven't. */
+  /** The image with Envoy, for hosts that have no Envoy installed. */
   readonly image: string | undefined;
   /** Undefined: all of the host's. */
   readonly address: string | undefined;
@@ -101,11 +101,11 @@ export type LogStreams = "combined" | "separate";
 export type LogLevel = "trace" | "debug" | "info" | "warn" | "error";
 
 export interface Setting<Value = unknown> {
-  /** As in the file, groups with dots. */
+  /** The setting's path in the file, with dots between groups. */
   readonly path: string;
-  /** For the usage line. */
+  /** The value's form in the usage line. */
   readonly shape: string;
-  /** From the file's value, or the text of a flag or variable; throws an Error that says what it must be. */
+  /** Reads the value of the file, or the text of a flag or variable. Throws an Error that says what the value must be. */
   readonly read: (value: unknown) => Value;
 }
 
@@ -181,7 +181,7 @@ export interface GivenValue {
   readonly where: string;
 }
 
-/** All problems at once; settings only if there are none. */
+/** Returns all problems at once, and settings only if there are none. */
 export function checkSettings(
   given: ReadonlyMap<string, GivenValue>,
   hostName: string,
@@ -328,7 +328,7 @@ function anyAddress(value: unknown): string {
   throw new Error("an IP address");
 }
 
-/** It becomes part of the node's certificate. */
+/** Reads the node's name, which becomes part of its certificate. */
 function nodeName(value: unknown): string {
   try {
     return nodeId(typeof value === "string" ? value : "");

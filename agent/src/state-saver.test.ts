@@ -27,6 +27,15 @@ test("a state that can't be written impairs the host until it is written", async
   assert.deepEqual((await readdir(join(dir, "states"))).sort(), ["p1.state", "p2.state"]);
 });
 
+test("a pod whose state could not be written impairs the host no longer once it is forgotten", async (t) => {
+  const { dir, saver, health } = await aSaver(t);
+  await mkdir(join(dir, "states", "p1.state.tmp"));
+  await saver.save("p1", EMPTY_MEMORY);
+  assert.equal(health.length, 1);
+  await saver.forget("p1");
+  assert.deepEqual(health.slice(1), [undefined]);
+});
+
 test("a record that can't be removed is removed later", async (t) => {
   const { dir, clock, saver, health } = await aSaver(t);
   await saver.save("p1", EMPTY_MEMORY);

@@ -19,7 +19,7 @@ const AGAIN_MS = 5_000;
 export class StateSaver {
   readonly #options: StateSaverOptions;
   readonly #unsaved = new Set<string>();
-  /** Pods whose record could not be removed. */
+  /** Pods whose record could not be removed yet. */
   readonly #unforgotten = new Set<string>();
   #problem: string | undefined;
   #cancel: (() => void) | undefined;

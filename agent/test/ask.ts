@@ -2,7 +2,7 @@ import { createSocket } from "node:dgram";
 import { connect, isIPv6 } from "node:net";
 import { argv, stdout } from "node:process";
 
-/** For machines that are busy: only who waits in vain waits so long. */
+/** The limit of a wait on a busy machine. Only a failing test waits this long. */
 const PATIENCE_MS = 8_000;
 
 /** Returns the answer of `answer.ts`, or "refused", "silent" or another error's code. */

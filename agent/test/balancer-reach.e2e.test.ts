@@ -4,11 +4,11 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { execPath } from "node:process";
 import { type TestContext, test } from "node:test";
+import { enterOwnNetwork, whyNoOwnIpv6, whyNoOwnNetwork } from "../../hack/lib/own-network.ts";
 import { putAddress } from "../src/load-balancer/host-addresses.ts";
 import { runCommand } from "../src/network/run-command.ts";
 import { ask } from "./ask.ts";
 import { askFrom } from "./host-under-test.ts";
-import { enterOwnNetwork, whyNoOwnIpv6, whyNoOwnNetwork } from "./own-network.ts";
 import { NODE_PORT, nameOf, PLACES, type Places, type Scene, setUpScene, who } from "./services-scene.ts";
 
 const obstacle = whyNoOwnNetwork();

@@ -8,7 +8,7 @@ import { NO_FAULTS } from "./sim/sim-calls.ts";
 import { SimHost } from "./sim/sim-host.ts";
 
 const SIX_HOURS_MS = 6 * 3_600_000;
-/** More than the longest back-off of images and of faults. */
+/** Longer than the longest back-off of images and of failures. */
 const BACK_OFF_MAX_MS = 310_000;
 
 test("an image that could not be pulled is tried again in time though the clock was set back", async (t) => {

@@ -15,21 +15,21 @@ import { DestinationRelay } from "../src/destination/relay.ts";
 import { RelayServer } from "../src/destination/relay-server.ts";
 import { Upstream } from "../src/destination/upstream.ts";
 
-const limit = { timeout: 60_000 };
-const web = "web.shop.svc.cluster.local:80";
+const LIMIT = { timeout: 60_000 };
+const WEB = "web.shop.svc.cluster.local:80";
 
 test(
   "proxies that look up the same share one stream, and each gets everything and every change",
-  limit,
+  LIMIT,
   async (t) => {
     const { coordinator, lookUp } = await started(t);
-    const [first, second] = [lookUp("get", web), lookUp("get", web)];
+    const [first, second] = [lookUp("get", WEB), lookUp("get", WEB)];
     await until(() => coordinator.calls.length === 1);
     coordinator.send(add(1, 2));
     await until(() => first.ports() === "1,2" && second.ports() === "1,2");
     coordinator.send(remove(1));
     await until(() => first.ports() === "2" && second.ports() === "2");
-    const late = lookUp("get", web);
+    const late = lookUp("get", WEB);
     await until(() => late.ports() === "2");
     assert.equal(coordinator.calls.length, 1);
     const [call] = coordinator.calls;
@@ -40,16 +40,16 @@ test(
 
 test(
   "while the coordinator is away proxies get the last known state, and afterwards the difference",
-  limit,
+  LIMIT,
   async (t) => {
     const { coordinator, lookUp } = await started(t);
-    const open = lookUp("get", web);
+    const open = lookUp("get", WEB);
     await until(() => coordinator.calls.length === 1);
     coordinator.send(add(1, 2));
     await until(() => open.ports() === "1,2");
     const port = coordinator.port;
     coordinator.stop();
-    const late = lookUp("get", web);
+    const late = lookUp("get", WEB);
     await until(() => late.ports() === "1,2");
     assert.equal(open.ended, undefined);
     const next = await aCoordinator(t, port);
@@ -60,7 +60,7 @@ test(
   },
 );
 
-test("without a known profile, connections continue to their original address", limit, async (t) => {
+test("without a known profile, connections continue to their original address", LIMIT, async (t) => {
   const { coordinator, lookUp, pass } = await started(t, { manual: true });
   coordinator.stop();
   const profile = lookUp("getProfile", "10.96.0.1:80");
@@ -73,10 +73,10 @@ test("without a known profile, connections continue to their original address", 
   assert.equal(fullyQualifiedName, "");
 });
 
-test("a refusal of the coordinator reaches the proxy, and the next look-up asks again", limit, async (t) => {
+test("a refusal of the coordinator reaches the proxy, and the next look-up asks again", LIMIT, async (t) => {
   const { coordinator, lookUp } = await started(t);
   for (const count of [1, 2]) {
-    const refused = lookUp("get", web);
+    const refused = lookUp("get", WEB);
     await until(() => coordinator.calls.length === count);
     coordinator.calls.at(-1)?.emit("error", { code: status.INVALID_ARGUMENT, details: "no such name" });
     await until(() => refused.ended !== undefined);
@@ -87,16 +87,16 @@ test("a refusal of the coordinator reaches the proxy, and the next look-up asks 
   }
 });
 
-test("a name that DNS can't have, and more streams than a client may have, are refused", limit, async (t) => {
+test("a name that DNS can't have, and more streams than a client may have, are refused", LIMIT, async (t) => {
   const { relay, lookUp } = await started(t);
   const long = lookUp("get", `${"x".repeat(300)}.svc.cluster.local`);
   await until(() => long.ended?.code === status.INVALID_ARGUMENT);
   const codes: number[] = [];
   const sink = { send: () => {}, fail: ({ code }: { readonly code: number }) => void codes.push(code) };
   const client = { address: "10.64.0.9", namespace: "shop" };
-  const stops = Array.from({ length: 2_001 }, () => relay.read("get", { path: web }, client, sink));
+  const stops = Array.from({ length: 2_001 }, () => relay.read("get", { path: WEB }, client, sink));
   assert.deepEqual(codes, [status.RESOURCE_EXHAUSTED]);
-  const other = relay.read("get", { path: web }, { ...client, address: "10.64.0.8" }, sink);
+  const other = relay.read("get", { path: WEB }, { ...client, address: "10.64.0.8" }, sink);
   assert.equal(codes.length, 1);
   for (const stop of [...stops, other]) {
     stop?.();
@@ -105,15 +105,15 @@ test("a name that DNS can't have, and more streams than a client may have, are r
   assert.deepEqual(relay.size, { lookups: 1, streams: 0 });
 });
 
-test("a look-up is kept for a minute after its last proxy has left", limit, async (t) => {
+test("a look-up is kept for a minute after its last proxy has left", LIMIT, async (t) => {
   const { coordinator, relay, lookUp, pass } = await started(t, { manual: true });
-  const first = lookUp("get", web);
+  const first = lookUp("get", WEB);
   await until(() => coordinator.calls.length === 1);
   coordinator.send(add(1));
   await until(() => first.ports() === "1");
   first.close();
   await until(() => relay.size.streams === 0);
-  const again = lookUp("get", web);
+  const again = lookUp("get", WEB);
   await until(() => again.ports() === "1");
   assert.equal(pass(60_000), false, "it is kept for as long as a proxy reads it");
   again.close();
@@ -124,9 +124,9 @@ test("a look-up is kept for a minute after its last proxy has left", limit, asyn
   await until(() => coordinator.cancelled === 1);
 });
 
-test("whoever is no pod of this host is not served", limit, async (t) => {
+test("whoever is no pod of this host is not served", LIMIT, async (t) => {
   const { lookUp } = await started(t, { client: undefined });
-  const stranger = lookUp("get", web);
+  const stranger = lookUp("get", WEB);
   await until(() => stranger.ended !== undefined);
   assert.equal(stranger.ended?.code, status.UNAVAILABLE);
 });
@@ -158,7 +158,7 @@ async function started(t: TestContext, setup: Setup = {}) {
     return due.length > 0;
   };
   const upstream = new Upstream(
-    async () => new Client(`127.0.0.1:${coordinator.port}`, credentials.createInsecure(), fast),
+    async () => new Client(`127.0.0.1:${coordinator.port}`, credentials.createInsecure(), FAST),
   );
   const clock = setup.manual === true ? manual : systemClock;
   const relay = new DestinationRelay({ open: upstream.open, nodeName: "n1", clock, random: () => 0 });
@@ -187,7 +187,7 @@ async function started(t: TestContext, setup: Setup = {}) {
 
 type Method = "get" | "getProfile";
 
-const fast = { "grpc.enable_retries": 0, "grpc.use_local_subchannel_pool": 1 };
+const FAST = { "grpc.enable_retries": 0, "grpc.use_local_subchannel_pool": 1 };
 const raw = (bytes: Buffer): Buffer => bytes;
 
 /** A proxy's side of a stream. */

@@ -62,7 +62,7 @@ export class FakeCoordinator {
   /** The node's reports about its gateway, first to last. */
   readonly gateway: GatewayStatus[] = [];
   readonly claimsRemoved: ClaimRef[] = [];
-  /** In the order they came. */
+  /** All samples, in the order of their arrival. */
   readonly metrics: PodMetricsSample[] = [];
   renewals = 0;
   /** Answers renewals with a refusal, as for a certificate that ended too long ago. */
@@ -336,7 +336,7 @@ export class FakeCoordinator {
     this.#note(hello.pods);
   }
 
-  /** As the coordinator does, forgets removed pods and confirms that to the node. */
+  /** Forgets removed pods and confirms that to the node, as the coordinator does. */
   #note(pods: readonly PodStatus[]): void {
     const removed = pods.filter((it) => it.phase === PodPhase.REMOVED && this.#desired.has(it.uid));
     for (const pod of pods) {

@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { connect as connectHttp2 } from "node:http2";
 import { request as requestTls } from "node:https";
-import { connect as connectTcp } from "node:net";
+import { type AddressInfo, connect as connectTcp } from "node:net";
 import { type TestContext, test } from "node:test";
 import { connect as connectTls, createServer as createTlsServer, type TLSSocket } from "node:tls";
 import { CertificateAuthority } from "@forage/identity/ca";
 import { startBackend } from "./backend.ts";
-import { freePort, GatewayUnderTest, service, to } from "./gateway-under-test.ts";
+import { GatewayUnderTest, service, to } from "./gateway-under-test.ts";
 import { until } from "./until.ts";
 
 const HOST = "app.example.com";
@@ -42,7 +42,7 @@ function greet(port: number, servername: string, ALPNProtocols = ["http/1.1"]): 
   });
 }
 
-/** On a connection of its own that is verified. */
+/** Sends a request on a new, verified connection. */
 function askTls(port: number, host: string, ca: string): Promise<{ status: number; body: string }> {
   return new Promise((resolve, reject) => {
     const options = { host: "127.0.0.1", port, servername: host, ca, agent: false, headers: { host } };
@@ -200,8 +200,8 @@ async function startTlsBackend(t: TestContext, name: string, ca: CertificateAuth
     socket.on("error", () => undefined);
     socket.end(name);
   });
-  const port = await freePort();
-  await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
   t.after(() => server.close());
   return { port, chainPem };
 }

@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { type IncomingMessage, type RequestOptions, request, type ServerResponse } from "node:http";
-import { createServer as createTcpServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { GatewayUpdate, ServiceUpdate } from "@forage/proto/forage/agent/v1/agent";
 import { ensureEnvoy } from "../../hack/lib/envoy.ts";
+import { freePorts } from "../../hack/lib/free-ports.ts";
 import { systemClock } from "../src/clock.ts";
 import { Places } from "../src/gateway/envoy/places.ts";
 import { EnvoyAdminSocket } from "../src/gateway/envoy-admin.ts";
@@ -62,7 +62,8 @@ export class GatewayUnderTest {
     options: { readonly launcher?: MakeLauncher; readonly without?: boolean; readonly address?: string } = {},
   ): Promise<GatewayUnderTest> {
     const dir = await mkdtemp(join(tmpdir(), "forage-gateway-"));
-    const ports = { http: await freePort(), https: await freePort() };
+    const [http = 0, https = 0] = await freePorts(2);
+    const ports = { http, https };
     const program = await ensureEnvoy();
     const fromHost = () =>
       new ProgramLauncher({ program, instance: "test", systemd: false, run: runCommand });
@@ -112,7 +113,7 @@ export class GatewayUnderTest {
     await this.services.close();
   }
 
-  /** As a reboot does with what is on tmpfs. */
+  /** Removes what a reboot removes from tmpfs. */
   async forgetRunDir(): Promise<void> {
     await rm(this.places.dir, { recursive: true });
   }
@@ -126,7 +127,7 @@ export class GatewayUnderTest {
     this.services.take(ServiceUpdate.fromPartial({ full: true, upserts: [...upserts] }));
   }
 
-  /** Without waiting for it. */
+  /** Takes an update without waiting for it to be applied. */
   take(update: Update): bigint {
     const version = ++this.#version;
     this.gateway.take(GatewayUpdate.fromPartial({ gateway: "default", version, ...update }));
@@ -212,14 +213,6 @@ export function service(name: string, ports: readonly number[], fields: Partial<
 export function to(serviceName: string, fields: Partial<Rule> = {}): Rule {
   const backends = [{ namespace: "shop", service: serviceName, port: 80, weight: 1 }];
   return { route: "shop/route", backends, ...fields };
-}
-
-export async function freePort(): Promise<number> {
-  const server = createTcpServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 export type { IncomingMessage, ServerResponse };

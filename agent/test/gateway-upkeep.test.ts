@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { startBackend } from "./backend.ts";
 import { Load } from "./gateway-load.ts";
-import { freePort, GatewayUnderTest, type Host, service, to } from "./gateway-under-test.ts";
+import { GatewayUnderTest, type Host, service, to } from "./gateway-under-test.ts";
 import { until } from "./until.ts";
 import { EchoSocket, echoUpgrades } from "./web-socket.ts";
 
@@ -291,7 +291,6 @@ test("without Envoy, the node says what to do", async (t) => {
   const { ready, message } = gateway.gateway.status() ?? {};
   assert.equal(ready, false);
   assert.match(message ?? "", /install it as \/usr\/bin\/envoy/);
-  assert.ok(await freePort());
 });
 
 async function filesOf({ places }: GatewayUnderTest): Promise<Map<string, string>> {

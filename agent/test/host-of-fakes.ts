@@ -232,7 +232,7 @@ export class HostOfFakes {
   }
 }
 
-/** As a node that has joined has it. */
+/** Writes the identity of a node that has joined. */
 async function writeIdentity(dataDir: string): Promise<void> {
   const authority = await CertificateAuthority.create("test", { nowMs: Date.now, randomBytes });
   const { keyPem, csrPem } = await createKeyAndCsr();

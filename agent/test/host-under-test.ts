@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { execPath, pid } from "node:process";
 import type { TestContext } from "node:test";
+import { isOfTheDead } from "../../hack/lib/own-network.ts";
 import { type Clock, systemClock } from "../src/clock.ts";
 import { HostNetwork, type HostNetworkOptions } from "../src/network/host-network.ts";
 import { instanceNames } from "../src/network/instance-names.ts";
@@ -16,11 +17,10 @@ import { probePort } from "../src/network/probe-port.ts";
 import { purge } from "../src/network/purge.ts";
 import { runCommand } from "../src/network/run-command.ts";
 import { CONTRACT_HOST_PORTS, type NetworkHost } from "./network-contract.ts";
-import { isOfTheDead } from "./own-network.ts";
 
 const NAMESPACES = "/run/netns";
-/** `n`, the test's process id in five places, and a number in two: the eight characters an instance may have. */
-const INSTANCE = /^forage-n([0-9a-z]{5})[0-9a-z]{2}-/;
+/** `h`, the test's process id in five places, and a number in two: the eight characters an instance may have. */
+const INSTANCE = /^forage-h([0-9a-z]{5})[0-9a-z]{2}-/;
 
 /** An instance on the test's host, with the means to inspect and to break it. */
 export class HostUnderTest implements NetworkHost {
@@ -46,14 +46,14 @@ export class HostUnderTest implements NetworkHost {
     this.#options = options;
   }
 
-  /** The number distinguishes the hosts of one test file. */
+  /** The number distinguishes the hosts of one test file. Names of Nomad's driver begin with another letter. */
   static async setUp(
     t: TestContext,
     number: number,
     options: Partial<HostNetworkOptions> = {},
   ): Promise<HostUnderTest> {
     await removeRemainsOfTheDead();
-    const instance = `n${pid.toString(36).padStart(5, "0")}${number.toString(36).padStart(2, "0")}`;
+    const instance = `h${pid.toString(36).padStart(5, "0")}${number.toString(36).padStart(2, "0")}`;
     const root = await mkdtemp(join(tmpdir(), `forage-${instance}-network-`));
     const host = new HostUnderTest(t, instance, join(root, "network"), options);
     t.after(async () => {
@@ -129,11 +129,14 @@ export class HostUnderTest implements NetworkHost {
     const tables = await runCommand("nft", ["list", "tables", "ip"]);
     const table = `forage_${this.instance}`;
     if (!tables.includes(table)) return new Map();
-    const map = await runCommand("nft", ["list", "map", "ip", table, "host_ports"]);
-    const elements = [...map.matchAll(/(tcp|udp|sctp) \. (\d+) : ([\d.]+) \. (\d+)/g)];
+    const maps = await Promise.all(
+      ["host_ports", "host_address_ports"].map((map) => runCommand("nft", ["list", "map", "ip", table, map])),
+    );
+    const element = /(?:([\d.]+) \. )?(tcp|udp|sctp) \. (\d+) : ([\d.]+) \. (\d+)/g;
+    const elements = [...maps.join("").matchAll(element)];
     return new Map(
-      elements.map(([, protocol, hostPort, address, port]) => [
-        `${protocol} ${hostPort}`,
+      elements.map(([, hostIp, protocol, hostPort, address, port]) => [
+        `${hostIp === undefined ? "" : `${hostIp} `}${protocol} ${hostPort}`,
         `${address} ${port}`,
       ]),
     );

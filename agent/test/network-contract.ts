@@ -199,6 +199,9 @@ function testPorts(check: Check): void {
     all.delete(`udp ${dns}`);
     all.delete(`sctp ${signals}`);
     assert.deepEqual(await host.published(), all);
+    const atOneAddress = { ...WEB, hostPort: web ?? 0, hostIp: "127.0.0.2" };
+    await network.publish(sandbox, [atOneAddress], signal);
+    assert.deepEqual(await host.published(), new Map([[`127.0.0.2 tcp ${web}`, `${sandbox.address} 80`]]));
     await network.unpublish("a", signal);
     await network.unpublish("unknown", signal);
     assert.deepEqual(await host.published(), new Map());

@@ -1,7 +1,7 @@
 import { test } from "node:test";
+import { enterOwnNetwork, whyNoOwnIpv6, whyNoOwnNetwork } from "../../hack/lib/own-network.ts";
 import { HostUnderTest } from "./host-under-test.ts";
 import { testPodNetwork } from "./network-contract.ts";
-import { enterOwnNetwork, whyNoOwnIpv6, whyNoOwnNetwork } from "./own-network.ts";
 
 const obstacle = whyNoOwnNetwork();
 if (obstacle === undefined) {

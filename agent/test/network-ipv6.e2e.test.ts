@@ -3,6 +3,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { isIPv6 } from "node:net";
 import { basename } from "node:path";
 import { type TestContext, test } from "node:test";
+import { enterOwnNetwork, whyNoOwnIpv6 } from "../../hack/lib/own-network.ts";
 import type { HostNetwork } from "../src/network/host-network.ts";
 import { addressesOf, type PodSandbox, type PortMapping } from "../src/network/network.ts";
 import { runCommand } from "../src/network/run-command.ts";
@@ -15,7 +16,6 @@ import {
   OUTSIDE_ADDRESS,
   OUTSIDE_ADDRESS6,
 } from "./outside-host.ts";
-import { enterOwnNetwork, whyNoOwnIpv6 } from "./own-network.ts";
 import { until } from "./until.ts";
 
 const obstacle = whyNoOwnIpv6();

@@ -4,13 +4,13 @@ import { access, writeFile } from "node:fs/promises";
 import { connect, createServer, type Socket } from "node:net";
 import { basename } from "node:path";
 import { type TestContext, test } from "node:test";
+import { enterOwnNetwork, whyNoOwnNetwork } from "../../hack/lib/own-network.ts";
 import type { HostNetwork } from "../src/network/host-network.ts";
 import type { PodSandbox, PortMapping } from "../src/network/network.ts";
 import { runCommand } from "../src/network/run-command.ts";
 import { ask } from "./ask.ts";
 import { askFrom, HostUnderTest } from "./host-under-test.ts";
 import { HOST_ADDRESS, makeOutsideHost, OUTSIDE_ADDRESS } from "./outside-host.ts";
-import { enterOwnNetwork, whyNoOwnNetwork } from "./own-network.ts";
 
 const obstacle = whyNoOwnNetwork();
 if (obstacle === undefined) enterOwnNetwork();

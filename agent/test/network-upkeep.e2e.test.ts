@@ -3,13 +3,13 @@ import { readFileSync } from "node:fs";
 import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { test } from "node:test";
+import { enterOwnNetwork, whyNoOwnNetwork } from "../../hack/lib/own-network.ts";
 import { type Clock, systemClock } from "../src/clock.ts";
 import { NetworkError, type NetworkErrorCode } from "../src/network/network.ts";
 import { purge } from "../src/network/purge.ts";
 import { runCommand } from "../src/network/run-command.ts";
 import { HostUnderTest } from "./host-under-test.ts";
 import { makeOutsideHost } from "./outside-host.ts";
-import { enterOwnNetwork, whyNoOwnNetwork } from "./own-network.ts";
 
 const obstacle = whyNoOwnNetwork();
 if (obstacle === undefined) enterOwnNetwork();

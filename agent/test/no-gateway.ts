@@ -22,7 +22,7 @@ export class NoGateway implements Gateway {
   async metrics(): Promise<undefined> {}
   async close(): Promise<void> {}
 
-  /** As if the proxy's state had changed. */
+  /** Simulates a change of the proxy's state. */
   become(status: GatewayStatus): void {
     this.#status = status;
     for (const listener of this.#listeners) listener(status);

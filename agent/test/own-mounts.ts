@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { argv, env, execPath, exit, getuid, pid } from "node:process";
-import { isOfTheDead } from "./own-network.ts";
+import { isOfTheDead } from "../../hack/lib/own-network.ts";
 
 const INSIDE = "FORAGE_TEST_MOUNTS";
 const PREFIX = "forage-vt-";

@@ -121,7 +121,7 @@ class World {
     assert.equal(new Set(hostPorts).size, hostPorts.length, "host ports are used once");
   }
 
-  /** All that serve have it, and no pod that is gone. */
+  /** Asserts that every serving pod has it and that no removed pod does. */
   #assertKept(what: string, uids: { keys(): Iterable<string> }, least: readonly string[]): void {
     const kept = new Set(uids.keys());
     for (const uid of least) assert.ok(kept.has(uid), `${what} of ${uid}`);

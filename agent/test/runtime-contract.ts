@@ -119,6 +119,9 @@ export function testRuntime(name: string, open: () => RuntimeUnderTest): void {
     assert.ok(usage && usage.cpuNanos > 0 && usage.memoryBytes > 0);
     assert.ok(usage.userNanos + usage.systemNanos > 0 && usage.rssBytes > 0);
     assert.ok(usage.rssBytes + usage.cacheBytes <= usage.memoryBytes + (usage.kernelBytes ?? 0) + 1_000_000);
+    const { pid } = (await it.runtime.inspect(id, signal)) ?? {};
+    const first = usage.processes.find((process) => process.pid === pid);
+    assert.ok(first && first.startTicks > 0 && first.rssBytes > 0);
     await it.runtime.stop(id, 0, signal);
     assert.equal(await it.runtime.detailedUsage(id), undefined);
     assert.equal(await it.runtime.detailedUsage(UNKNOWN_ID), undefined);

@@ -14,19 +14,19 @@ before(async () => {
 });
 after(() => it?.close());
 
-const plain = { stdin: false, tty: false };
+const PLAIN = { stdin: false, tty: false };
 const sh = (script: string) => ["sh", "-c", script];
 const exec = (
   command: readonly string[],
   signal: AbortSignal,
   change: { stdin?: boolean; tty?: boolean } = {},
-) => it.runtime.exec(id, { ...plain, ...change, command }, signal);
+) => it.runtime.exec(id, { ...PLAIN, ...change, command }, signal);
 
 /** Ids and command lines of all that runs in the container. */
 async function running(): Promise<readonly (readonly [number, string])[]> {
   const { pid = 0 } = (await it.runtime.inspect(id, AbortSignal.timeout(10_000))) ?? {};
-  const cgroup = await findCgroup(pid);
-  const pids = cgroup ? await readProcesses(cgroup) : [];
+  const cgroup = findCgroup(pid);
+  const pids = cgroup ? readProcesses(cgroup) : [];
   return pids.map((it) => [it, tryRead(`/proc/${it}/cmdline`).split("\0").join(" ").trim()]);
 }
 
@@ -195,7 +195,7 @@ test("a container that is stopped or unknown", async ({ signal }) => {
   await it.runtime.stop(other, 0, signal);
   for (const gone of [other, "f".repeat(64)]) {
     for (const tty of [false, true]) {
-      const running = it.runtime.exec(gone, { ...plain, tty, command: ["true"] }, signal);
+      const running = it.runtime.exec(gone, { ...PLAIN, tty, command: ["true"] }, signal);
       assert.deepEqual(await outputOf(running), { stdout: "", stderr: "" });
       await rejectsWith("NOT_FOUND", running.exitCode);
     }

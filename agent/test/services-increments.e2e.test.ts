@@ -4,27 +4,27 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { ServiceState, ServiceUpdate } from "@forage/proto/forage/agent/v1/agent";
+import { enterOwnNetwork, whyNoOwnNetwork } from "../../hack/lib/own-network.ts";
 import { systemClock } from "../src/clock.ts";
 import { runCommand } from "../src/network/run-command.ts";
 import { KnownServices } from "../src/services/known-services.ts";
 import { ServiceRules } from "../src/services/service-rules.ts";
-import { enterOwnNetwork, whyNoOwnNetwork } from "./own-network.ts";
 import { seededRandom } from "./sim/seeded-random.ts";
 
 const obstacle = whyNoOwnNetwork();
 if (obstacle === undefined) enterOwnNetwork();
 const skip = obstacle ?? false;
 
-const steps = 60;
-const compareEvery = 6;
-const bridge = "bridge0";
-const names = ["a", "b", "c", "d", "e", "f"];
-const families = [
+const STEPS = 60;
+const COMPARE_EVERY = 6;
+const BRIDGE = "bridge0";
+const NAMES = ["a", "b", "c", "d", "e", "f"];
+const FAMILIES = [
   { family: "ip", podCidr: "10.64.0.0/16", gateway: "10.64.0.1", nodad: [] },
   { family: "ip6", podCidr: "fd64::/64", gateway: "fd64::1", nodad: ["nodad"] },
 ] as const;
 
-for (const { family, podCidr, gateway, nodad } of families) {
+for (const { family, podCidr, gateway, nodad } of FAMILIES) {
   test(`whatever way services changed, the kernel's rules are those of a new start: ${family}`, {
     skip,
     timeout: 300_000,
@@ -40,7 +40,7 @@ for (const { family, podCidr, gateway, nodad } of families) {
         table,
         podCidr,
         gateway,
-        bridge,
+        bridge: BRIDGE,
         run: runCommand,
         onProblem,
       });
@@ -49,29 +49,29 @@ for (const { family, podCidr, gateway, nodad } of families) {
       await rules.close();
       await services.close();
       rmSync(dir, { recursive: true });
-      await runCommand("ip", ["link", "del", bridge]);
+      await runCommand("ip", ["link", "del", BRIDGE]);
     });
-    await runCommand("ip", ["link", "add", bridge, "type", "bridge"]);
+    await runCommand("ip", ["link", "add", BRIDGE, "type", "bridge"]);
     await runCommand("ip", [
       "address",
       "add",
       `${gateway}/${podCidr.split("/")[1]}`,
       "dev",
-      bridge,
+      BRIDGE,
       ...nodad,
     ]);
-    await runCommand("ip", ["link", "set", bridge, "up"]);
+    await runCommand("ip", ["link", "set", BRIDGE, "up"]);
     await rules.start();
     let changed: ReadonlySet<string> = new Set();
     services.subscribe((keys) => {
       changed = keys;
     });
     const random = seededRandom(11);
-    for (let step = 1; step <= steps; step++) {
+    for (let step = 1; step <= STEPS; step++) {
       services.take(aChange(random));
       await rules.update(changed);
       assert.deepEqual(problems, [], `step ${step}`);
-      if (step % compareEvery !== 0) continue;
+      if (step % COMPARE_EVERY !== 0) continue;
       const fresh = rulesIn("fresh");
       await fresh.start();
       assert.deepEqual(await listed(family, "changed"), await listed(family, "fresh"), `step ${step}`);
@@ -83,11 +83,11 @@ for (const { family, podCidr, gateway, nodad } of families) {
 /** Some services come, go or change, at the same time. */
 function aChange(random: () => number): ServiceUpdate {
   const below = (count: number): number => Math.floor(random() * count);
-  const touched = names.filter(() => random() < 0.4);
+  const touched = NAMES.filter(() => random() < 0.4);
   const gone = touched.filter(() => random() < 0.25);
   const present = touched.filter((name) => !gone.includes(name));
   // No two have one address; one may get what another has just had.
-  const places = new Map(names.map((name, index) => [name, index]));
+  const places = new Map(NAMES.map((name, index) => [name, index]));
   return ServiceUpdate.fromPartial({
     clusterDomain: "cluster.local",
     virtualIpRanges: ["10.96.0.0/16", "fd96::/112"],
@@ -97,7 +97,7 @@ function aChange(random: () => number): ServiceUpdate {
 }
 
 function aService(name: string, place: number, below: (count: number) => number): ServiceState {
-  const moved = below(2) * names.length + place;
+  const moved = below(2) * NAMES.length + place;
   const ports = (["TCP", "UDP", "SCTP"] as const)
     .filter(() => below(3) > 0)
     .map((protocol, index) => ({

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { IpFamily } from "@forage/common/ip";
+import { enterOwnNetwork, whyNoOwnIpv6, whyNoOwnNetwork } from "../../hack/lib/own-network.ts";
 import { FAMILY_WORDS } from "../src/network/family-words.ts";
 import { instanceNames } from "../src/network/instance-names.ts";
 import { runCommand } from "../src/network/run-command.ts";
 import { ask } from "./ask.ts";
 import { askFrom } from "./host-under-test.ts";
-import { enterOwnNetwork, whyNoOwnIpv6, whyNoOwnNetwork } from "./own-network.ts";
 import {
   NODE_PORT,
   nameOf,

@@ -4,6 +4,7 @@ import { mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { run } from "../../hack/lib/run.ts";
+import { waitFor } from "../../hack/lib/wait-for.ts";
 import { type Clock, systemClock } from "../src/clock.ts";
 import { HostVolumes, type HostVolumesParts } from "../src/volumes/host-volumes.ts";
 import { mountsBelow, parseMountTable } from "../src/volumes/mount-table.ts";
@@ -17,10 +18,11 @@ import type {
 import { loopDevices } from "./own-mounts.ts";
 
 export const MIB = 1024 * 1024;
+const SETTLE_MS = 20_000;
 
 /** The volumes of a host, in a directory of the test's own mounts. */
 export class VolumeHost {
-  /** For whatever the test needs. */
+  /** A directory that the test may use freely. */
   readonly directory: string;
   readonly excesses: VolumeExcess[] = [];
   readonly warnings: string[] = [];
@@ -89,6 +91,22 @@ export class VolumeHost {
     return [...mounts, ...this.devices(), ...homes];
   }
 
+  /**
+   * Returns the devices once there are so many, or after a limit. The kernel frees a detached device only when no process has it
+   * open any more, and programs that list all devices of the machine open each for a moment.
+   */
+  async settledDevices(count: number): Promise<readonly string[]> {
+    const what = `${count} loop devices are left`;
+    await waitFor(() => this.devices().length === count, { what, limitMs: SETTLE_MS }).catch(() => undefined);
+    return this.devices();
+  }
+
+  /** Returns the remains once all devices are gone, or after a limit. */
+  async settled(): Promise<readonly string[]> {
+    await this.settledDevices(0);
+    return this.remains();
+  }
+
   /** Removes what a reboot removes: mounts and devices. */
   async reboot(): Promise<void> {
     for (const path of this.mounts()) await run("umount", ["-l", path]);
@@ -102,7 +120,7 @@ export class VolumeHost {
     for (const { namespace, name } of await last.claims()) {
       await last.removeClaim(namespace, name, new AbortController().signal);
     }
-    assert.deepEqual(this.remains(), []);
+    assert.deepEqual(await this.settled(), []);
   }
 }
 

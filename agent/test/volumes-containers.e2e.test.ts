@@ -85,7 +85,7 @@ test("a pod's containers share its volumes, within their limits and rights", {
   assert.equal(await next.sh("cat /mnt/scratch/x"), "0 hello", "volumes outlive containers");
   await opened.runtime.remove([next.id, sidecar.id], signal);
   await volumes.release("a", signal);
-  assert.deepEqual(host.remains(), []);
+  assert.deepEqual(await host.settled(), []);
 });
 
 test("a sub-path is all that a container sees of a volume", { timeout: 120_000 }, async () => {
@@ -105,7 +105,7 @@ test("a sub-path is all that a container sees of a volume", { timeout: 120_000 }
   await assert.rejects(volumes.binds("b", "bad", [aMount("data", { subPath: "out" })], signal), /leads out/);
   await opened.runtime.remove([all.id, part.id], signal);
   await volumes.release("b", signal);
-  assert.deepEqual(host.remains(), []);
+  assert.deepEqual(await host.settled(), []);
 });
 
 test("volumes that are released under a running container leave the host at once", {

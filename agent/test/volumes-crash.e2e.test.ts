@@ -63,7 +63,7 @@ test(
         [],
         `crash ${crash}`,
       );
-      assert.equal(host.devices().length, 2, `crash ${crash}`);
+      assert.equal((await host.settledDevices(2)).length, 2, `crash ${crash}`);
       assert.deepEqual(
         (await volumes.claims()).filter(({ users }) => users.some((uid) => uid !== "kept")),
         [],
@@ -71,6 +71,6 @@ test(
       await volumes.close();
     }
     await (await host.start(["kept"])).release("kept", signal);
-    assert.deepEqual(host.remains(), []);
+    assert.deepEqual(await host.settled(), []);
   },
 );

@@ -257,7 +257,7 @@ test(
     const [readOnly] = await volumes.binds("b", "web", mounts.slice(0, 1), signal);
     assert.equal(readOnly?.readOnly, true);
     for (const uid of ["a", "b"]) await volumes.release(uid, signal);
-    assert.deepEqual(host.remains(), []);
+    assert.deepEqual(await host.settled(), []);
     assert.ok(existsSync(join(shared, "witness")));
   },
 );
@@ -283,7 +283,7 @@ test("nfs: a mount that hangs can be cancelled", options, async (t) => {
   setTimeout(() => abort.abort(), 100);
   await assert.rejects(preparing, failsWith("ABORTED", /aborted/));
   await volumes.release("a", signal);
-  assert.deepEqual(host.remains(), []);
+  assert.deepEqual(await host.settled(), []);
 });
 
 test(
@@ -320,6 +320,6 @@ test(
     const next = await host.start(["a"]);
     await assert.rejects(next.prepare(nfsPod("a"), signal), failsWith("UNAVAILABLE", /doesn't answer/));
     await next.release("a", signal);
-    assert.deepEqual(host.remains(), []);
+    assert.deepEqual(await host.settled(), []);
   },
 );

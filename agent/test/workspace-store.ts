@@ -32,7 +32,7 @@ export class WorkspaceStore {
   readonly #streams = new Set<ServerDuplexStream<SyncRequest, SyncResponse>>();
   readonly orders = new Map<string, WorkspaceOrder>();
   readonly reports = new Map<string, WorkspaceReport>();
-  /** All reports in the order of their arrival. */
+  /** All reports, in the order of their arrival. */
   readonly history: WorkspaceReport[] = [];
   readonly archives = new Map<string, Buffer>();
   readonly uploads: string[] = [];

@@ -1,7 +1,16 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { zstdCompressSync } from "node:zlib";
@@ -13,6 +22,8 @@ import {
   TransferState,
 } from "@forage/proto/forage/workspaces/v1/workspaces";
 import { run } from "../../hack/lib/run.ts";
+import { ChildRunner } from "../src/volumes/run-child.ts";
+import { WorkspaceVolumes } from "../src/workspaces/workspace-volume.ts";
 import { enterOwnMounts, loopDevices, whyNoOwnMounts } from "./own-mounts.ts";
 import { digestTree, growTree } from "./random-tree.ts";
 import { until } from "./until.ts";
@@ -199,6 +210,27 @@ test("stores an archive for which the node's disk has no room", options, async (
   assert.ok(readFileSync(join(await ready(host, "b"), "data")).equals(before));
 });
 
+test("saves and deletes content that has filled the node's disk to the last byte", options, async (t) => {
+  const host = await WorkspaceHost.setUp(t, { diskMebibytes: 16 });
+  host.store.order(anOrder("a"));
+  await host.start();
+  const content = await ready(host, "a");
+  assert.throws(
+    () => {
+      for (;;) appendFileSync(join(content, "data"), randomBytes(64 * 1024));
+    },
+    { code: "ENOSPC" },
+  );
+  const before = readFileSync(join(content, "data"));
+
+  const restore = await backUp(host);
+  host.store.change("a", { dispose: true });
+  host.store.order(anOrder("b", { restore }));
+
+  assert.ok(readFileSync(join(await ready(host, "b"), "data")).equals(before));
+  assert.ok(host.logged.some(({ event }) => event === "workspace-order-not-on-disk"));
+});
+
 function entry(path: string, type: "file" | "link", target = ""): Buffer {
   const content = Buffer.from(type === "file" ? "escaped" : "");
   const header: TarHeader = { path, type, mode: 0o777, modifiedMs: 0, sizeBytes: content.byteLength, target };
@@ -215,9 +247,16 @@ test(
     const content = await ready(host, "a");
     writeFileSync(join(content, "kept"), "data");
     assert.throws(() => writeFileSync(join(content, "large"), randomBytes(20 * MIB)), /ENOSPC/);
+    const children = new ChildRunner();
+    const volumes = new WorkspaceVolumes({ layout: host.layout, children, warn: () => undefined });
+    const used = await volumes.usedBytes("a", new AbortController().signal);
+    assert.ok(used > 15 * MIB && used < 20 * MIB, `${used} bytes`);
 
     await host.stop();
     await run("umount", [host.layout.volume("a")]);
+    writeFileSync(host.layout.state("a"), "damaged");
+    host.store.change("a", { contentComplete: true });
+    host.store.history.length = 0;
     const workspaces = await host.start();
     await until("the volume is given", () =>
       workspaces.prepare("a", "pod-a").then(
@@ -226,6 +265,8 @@ test(
       ),
     );
     assert.equal(readFileSync(join(content, "kept"), "utf8"), "data");
+    // The coordinator would take it for a loss, and order the deletion.
+    assert.ok(host.store.history.every(({ stage }) => stage !== ContentStage.INITIALIZING));
 
     host.store.change("a", { dispose: true });
     await until("it is gone", () => host.store.reports.get("a")?.stage === ContentStage.DISPOSED);

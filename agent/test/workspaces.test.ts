@@ -162,6 +162,25 @@ test("keeps the content of a damaged order, and uses it once a new order arrives
   assert.equal(readFileSync(join(content, "work"), "utf8"), "mine");
 });
 
+test("reports content that was lost with its disk, and doesn't make it again", options, async (t) => {
+  const { host, content } = await readyHost(t);
+  host.store.change("a", { contentComplete: true });
+  await until("the order is known", () => host.store.reports.get("a")?.orderVersion === 2n);
+  await host.stop();
+  rmSync(host.layout.home("a"), { recursive: true });
+  host.store.reports.clear();
+
+  await host.start();
+  await until("the loss is reported", () =>
+    /no longer on this node/.test(host.store.reports.get("a")?.message ?? ""),
+  );
+
+  assert.equal(host.store.reports.get("a")?.stage, ContentStage.INITIALIZING);
+  assert.equal(existsSync(content), false);
+  host.store.change("a", { dispose: true });
+  await until("it is disposed of", () => host.store.reports.get("a")?.stage === ContentStage.DISPOSED);
+});
+
 test("refuses to start on a host without the programs", async () => {
   const dataDir = mkdtempSync(join(tmpdir(), "forage-workspaces-"));
   const opening = openWorkspaces({

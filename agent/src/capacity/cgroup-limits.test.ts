@@ -7,7 +7,7 @@ import { type CgroupLimits, readCgroupLimits } from "./cgroup-limits.ts";
 
 const GIBIBYTE = 2 ** 30;
 
-/** Files as they are under /sys/fs/cgroup, and what /proc/1/cgroup says. */
+/** Reads limits from the given files under /sys/fs/cgroup and the given content of /proc/1/cgroup. */
 async function limitsOf(
   t: TestContext,
   ofInit: string,

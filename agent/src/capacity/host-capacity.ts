@@ -11,7 +11,7 @@ const PRESSED_REFRESH_INTERVAL_MS = 10_000;
 
 export interface HostCapacityOptions {
   readonly nodeName: string;
-  /** On the file system that containers and their logs are on. */
+  /** A path on the file system that holds containers and their logs. */
   readonly storagePath: string;
   readonly maxPods: number;
   /** The operator's; what is left out is chosen by the host's size. */
@@ -78,7 +78,7 @@ export class HostCapacity {
     this.#onChange = run;
   }
 
-  /** Looks now. */
+  /** Measures the capacity now. */
   async refresh(): Promise<void> {
     const measure = await this.#reader.measure(this.#options.storagePath);
     if (this.#closed) return;

@@ -41,7 +41,7 @@ export class UsageMeter {
 export const readBusyMs: ReadBusyMs = () =>
   cpus().reduce((sum, { times }) => sum + times.user + times.nice + times.sys + times.irq, 0);
 
-/** From the text of /proc/meminfo. */
+/** Computes the memory in use from the text of /proc/meminfo. */
 export function usedMemory(meminfo: string): number {
   const kibibytes = (key: string) =>
     Number(new RegExp(`^${key}:\\s+(\\d+) kB$`, "m").exec(meminfo)?.[1] ?? 0);

@@ -7,9 +7,9 @@ import { DestinationService } from "@forage/proto/destination";
 import { Server, ServerCredentials, type ServerWritableStream, status } from "@grpc/grpc-js";
 import { CallLimits, type CallLimitsOptions } from "./call-limits.ts";
 
-const limit = { timeout: 60_000 };
+const LIMIT = { timeout: 60_000 };
 
-test("limits the calls of an address over all its connections", limit, async (t) => {
+test("limits the calls of an address over all its connections", LIMIT, async (t) => {
   const { connectAgain, limits, handled } = await served(t, { maxCallsPerAddress: 3 });
   const [first, second] = [await connectAgain(), await connectAgain()];
   const held = [open(first), open(first), open(second)];
@@ -22,7 +22,7 @@ test("limits the calls of an address over all its connections", limit, async (t)
   assert.equal(limits.openCalls, 3);
 });
 
-test("limits the calls of all addresses", limit, async (t) => {
+test("limits the calls of all addresses", LIMIT, async (t) => {
   const { connectAgain, limits } = await served(t, { maxCalls: 2 });
   const session = await connectAgain();
   open(session);
@@ -32,7 +32,7 @@ test("limits the calls of all addresses", limit, async (t) => {
   await until(() => limits.openCalls === 0);
 });
 
-test("resets a call whose request is not complete in time, and no other", limit, async (t) => {
+test("resets a call whose request is not complete in time, and no other", LIMIT, async (t) => {
   const { connectAgain, limits, handled, timers } = await served(t, {});
   const session = await connectAgain();
   open(session).end(Buffer.alloc(5));

@@ -8,7 +8,7 @@ export interface PodAddresses {
   readonly phase: string;
 }
 
-/** Pods come and go within seconds; beyond that the list is made again for each question about it. */
+/** The age at which the list of clients is rebuilt: pods come and go within seconds. */
 const FRESH_MS = 1_000;
 /** Questions about addresses that are not known make the list again this often at most. */
 const MISS_MS = 100;

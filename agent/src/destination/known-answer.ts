@@ -13,7 +13,7 @@ interface Endpoints {
   /** Keyed by encoded address. */
   readonly addresses: ReadonlyMap<string, { readonly weighted: WeightedAddr; readonly encoded: string }>;
   readonly metricLabels: Readonly<Record<string, string>>;
-  /** For a destination without endpoints: whether it exists. */
+  /** Whether the destination exists, for one that has no endpoints. */
   readonly exists: boolean;
 }
 

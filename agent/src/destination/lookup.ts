@@ -31,7 +31,7 @@ export interface LookupOptions<S> {
 }
 
 const RETRY_BASE_MS = 250;
-/** As the agent's link: a fleet must not come back in one instant. */
+/** The same cap as the agent's link has: a whole fleet must not reconnect at one moment. */
 const RETRY_CAP_MS = 10_000;
 /** Proxies give up on a first message after 3 s. */
 const INSTEAD_AFTER_MS = 1_500;
@@ -112,7 +112,7 @@ export class Lookup<S> {
     });
   }
 
-  /** Until then readers keep what they have, and new ones get the last known state. */
+  /** Schedules another attempt. Until then subscribers keep what they have, and new ones get the last known state. */
   #retry(): void {
     const { clock, random } = this.#options;
     const delayMs = backOffMs(this.#failures + 1, { baseMs: RETRY_BASE_MS, capMs: RETRY_CAP_MS });

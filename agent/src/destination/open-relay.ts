@@ -13,7 +13,7 @@ export interface OpenRelayOptions {
   readonly coordinator: CoordinatorAddress;
   readonly identity: Pick<IdentityFiles, "load">;
   readonly nodeName: string;
-  /** Pods that are on this host now. */
+  /** Returns the pods that run on this host at present. */
   readonly pods: () => readonly PodAddresses[];
   readonly clock: Clock;
   /** [0, 1). */

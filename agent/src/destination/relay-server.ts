@@ -19,7 +19,7 @@ export interface RelayServerOptions {
 const MAX_CONNECTIONS = 1_024;
 /** A proxy has one or two; a pod may have a few processes that look up by themselves. */
 const MAX_CONNECTIONS_PER_ADDRESS = 32;
-/** More than the relay gives a client, so that the relay's own answer says what is wrong. */
+/** Higher than the relay's limit for a client, so that the relay itself refuses and its answer gives the reason. */
 const MAX_STREAMS_PER_CONNECTION = 2_500;
 /** Half as many again as the relay gives a client, whose answer says what is wrong; beyond it calls are refused unread. */
 const MAX_CALLS_PER_ADDRESS = 3_000;
@@ -28,6 +28,7 @@ const MAX_CALLS = 30_000;
 /** A look-up fits in one packet and comes from this host. */
 const FIRST_MESSAGE_MS = 5_000;
 const CLOSE_GRACE_MS = 500;
+const CHECK_MS = 500;
 /** A look-up is some hundred bytes. */
 const MAX_REQUEST_BYTES = 16 * 1024;
 
@@ -42,6 +43,9 @@ export class RelayServer {
   readonly #net: NetServer;
   readonly #grpc: Server;
   readonly #sockets = new Map<string, Set<Socket>>();
+  readonly #guard: SessionGuard;
+  readonly #schedule: Clock["schedule"];
+  #stopChecks: () => void;
 
   private constructor({ relay, clientAt, clock }: RelayServerOptions) {
     const limits = new CallLimits({
@@ -64,7 +68,9 @@ export class RelayServer {
     const injector = this.#grpc.createConnectionInjector(ServerCredentials.createInsecure());
     const offenders = new Offenders();
     const { monotonicMs } = clock;
-    new SessionGuard(this.#grpc, { offenders, monotonicMs });
+    this.#guard = new SessionGuard(this.#grpc, { offenders, monotonicMs });
+    this.#schedule = clock.schedule;
+    this.#stopChecks = this.#schedule(CHECK_MS, () => this.#check());
     this.#net = createServer({ noDelay: true }, (socket) => {
       socket.on("error", () => undefined);
       const address = socket.remoteAddress ?? "";
@@ -83,6 +89,7 @@ export class RelayServer {
     try {
       await once(server.#net, "listening");
     } catch (error) {
+      server.#stopChecks();
       server.#grpc.forceShutdown();
       throw error;
     }
@@ -97,12 +104,18 @@ export class RelayServer {
   /** Streams end; proxies keep what they have and come back. */
   async close(): Promise<void> {
     const closed = new Promise<void>((resolve) => this.#net.close(() => resolve()));
+    this.#stopChecks();
     this.#grpc.forceShutdown();
     const cut = setTimeout(() => {
       for (const sockets of this.#sockets.values()) for (const socket of sockets) socket.destroy();
     }, CLOSE_GRACE_MS);
     await closed;
     clearTimeout(cut);
+  }
+
+  #check(): void {
+    this.#guard.checkOverhead();
+    this.#stopChecks = this.#schedule(CHECK_MS, () => this.#check());
   }
 
   #enter(socket: Socket, address: string): boolean {

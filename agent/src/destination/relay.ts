@@ -8,7 +8,7 @@ export type LookupMethod = "get" | "getProfile";
 
 /** The client of a look-up: a pod, or a process on the host's own network. */
 export interface RelayClient {
-  /** Its address: what limits count by. */
+  /** The client's address. Limits count by it. */
   readonly address: string;
   /** The pod's; undefined: a process of the host. */
   readonly namespace: string | undefined;
@@ -32,7 +32,7 @@ export interface RelayOptions {
 const MAX_STREAMS_PER_CLIENT = 2_000;
 /** About 5 KB each: 100 MB at worst. */
 const MAX_STREAMS = 20_000;
-/** Each is one stream to the coordinator, which gives a node 10,000. */
+/** The limit of look-ups. Each is one stream to the coordinator, which admits 10,000 for a node. */
 const MAX_LOOKUPS = 5_000;
 /** A DNS name with its last dot, a colon and a port. */
 const MAX_PATH_LENGTH = 260;

@@ -16,13 +16,13 @@ export type DevicePool = Readonly<Record<string, readonly DeviceUnit[]>>;
  */
 export interface PodDevices {
   /**
-   * To be called once, before anything else: what known pods had stays theirs, all else is free. `usingPodUids` are the pods with
-   * live containers that were started with devices. A missing record of such a pod counts as damaged.
+   * Must be called once, before any other method. Known pods keep their devices; all other devices become free. `usingPodUids`
+   * are the pods with live containers that were started with devices. A missing record of such a pod counts as damaged.
    */
   recover(knownPodUids: ReadonlySet<string>, usingPodUids: ReadonlySet<string>): Promise<void>;
   /**
-   * All that a container needs, remembered on disk before it is given; the same again at each start, as far as it is still there.
-   * Rejects with a {@link DeviceError}. Call it right before each start.
+   * Allocates all devices that a container needs and records them on disk before it returns them. A later start gets the same
+   * devices, as far as they still exist. Rejects with a {@link DeviceError}. Call it right before each start.
    */
   take(podUid: string, request: DeviceRequest): Promise<readonly HostDevice[]>;
   /** The pod's containers must be gone. Unknown uids are fine. */
@@ -31,7 +31,7 @@ export interface PodDevices {
   onFreed(listener: () => void): void;
   /** Returns the number of units, and the number of usable ones. */
   amounts(): DeviceAmounts;
-  /** Looks now and then what is there, until the signal aborts; `onChange`: the amounts differ. */
+  /** Checks the devices at intervals until the signal aborts. Calls `onChange` when the amounts differ. */
   watch(clock: Clock, signal: AbortSignal, onChange: () => void): Promise<void>;
 }
 
@@ -48,7 +48,7 @@ export interface DeviceAmounts {
   readonly allocatable: Readonly<Record<string, number>>;
 }
 
-/** There are not enough units now; the message says whose fault it is. */
+/** Thrown when there are not enough units at present. The message names the cause. */
 export class DeviceError extends Error {
   constructor(message: string, options: { readonly cause?: unknown } = {}) {
     super(message, options);

@@ -12,34 +12,34 @@ const POOL = parsePool({
   "example.com/gpu": ["/dev/a", ["/dev/b", "/dev/shared"], ["/dev/c", "/dev/shared"]],
 });
 const GPU = "example.com/gpu";
-const one = { container: "main", init: false, wanted: { [GPU]: 1 } };
+const ONE = { container: "main", init: false, wanted: { [GPU]: 1 } };
 
 test("each pod gets a unit of its own, and the same one again", async (t) => {
   const devices = await aHost(t).open();
-  const [a, b] = await Promise.all([devices.take("a", one), devices.take("b", one)]);
+  const [a, b] = await Promise.all([devices.take("a", ONE), devices.take("b", ONE)]);
   assert.deepEqual(paths(a), ["/dev/a"]);
   assert.deepEqual(paths(b), ["/dev/b", "/dev/shared"]);
-  assert.deepEqual(await devices.take("a", one), a);
+  assert.deepEqual(await devices.take("a", ONE), a);
 });
 
 test("what several units share is given once", async (t) => {
   const devices = await aHost(t).open();
-  const all = await devices.take("a", { ...one, wanted: { [GPU]: 3 } });
+  const all = await devices.take("a", { ...ONE, wanted: { [GPU]: 3 } });
   assert.deepEqual(paths(all), ["/dev/a", "/dev/b", "/dev/shared", "/dev/c"]);
 });
 
 test("a container without device requests gets no devices", async (t) => {
   const devices = await aHost(t).open();
-  assert.deepEqual(await devices.take("a", { ...one, wanted: {} }), []);
+  assert.deepEqual(await devices.take("a", { ...ONE, wanted: {} }), []);
 });
 
 test("units come back with the pod's end only", async (t) => {
   const devices = await aHost(t).open();
-  await devices.take("a", { ...one, wanted: { [GPU]: 3 } });
-  await assert.rejects(devices.take("b", one), DeviceError);
+  await devices.take("a", { ...ONE, wanted: { [GPU]: 3 } });
+  await assert.rejects(devices.take("b", ONE), DeviceError);
   await devices.release("a");
   await devices.release("a");
-  assert.deepEqual(paths(await devices.take("b", one)), ["/dev/a"]);
+  assert.deepEqual(paths(await devices.take("b", ONE)), ["/dev/a"]);
 });
 
 test("a waiting pod is notified only when units become free", async (t) => {
@@ -49,27 +49,27 @@ test("a waiting pod is notified only when units become free", async (t) => {
   devices.onFreed(() => {
     told += 1;
   });
-  await devices.take("a", one);
+  await devices.take("a", ONE);
   await devices.release("b");
   assert.equal(told, 0);
   await devices.release("a");
   assert.equal(told, 1);
   host.absent.add("/dev/a");
-  await devices.take("b", one);
+  await devices.take("b", ONE);
   assert.equal(told, 1);
   host.absent.clear();
-  await devices.take("b", one);
+  await devices.take("b", ONE);
   assert.equal(told, 2);
 });
 
 test("the next agent restores all holdings, and frees those of unknown pods", async (t) => {
   const host = aHost(t);
   const devices = await host.open();
-  await devices.take("a", one);
-  await devices.take("b", one);
+  await devices.take("a", ONE);
+  await devices.take("b", ONE);
   const next = await host.open(["b"]);
-  assert.deepEqual(paths(await next.take("b", one)), ["/dev/b", "/dev/shared"]);
-  assert.deepEqual(paths(await next.take("c", one)), ["/dev/a"]);
+  assert.deepEqual(paths(await next.take("b", ONE)), ["/dev/b", "/dev/shared"]);
+  assert.deepEqual(paths(await next.take("c", ONE)), ["/dev/a"]);
 });
 
 for (const [how, damage] of [
@@ -79,37 +79,37 @@ for (const [how, damage] of [
 ] as const) {
   test(`a record that is ${how} frees no unit, until its pod is gone`, async (t) => {
     const host = aHost(t);
-    await (await host.open()).take("a", one);
+    await (await host.open()).take("a", ONE);
     const directory = await host.directory;
     const record = join(directory, "a");
     await writeFile(record, damage(await readFile(record)));
     const next = await host.open(["a"]);
     assert.deepEqual(host.damaged, ["a"]);
-    await assert.rejects(next.take("b", one), /the record of pod a's devices is damaged/);
+    await assert.rejects(next.take("b", ONE), /the record of pod a's devices is damaged/);
     // Its own containers go on, and the next agent still does not know what the others have.
-    await next.take("a", one);
+    await next.take("a", ONE);
     const third = await host.open(["a"]);
-    await assert.rejects(third.take("b", one), DeviceError);
+    await assert.rejects(third.take("b", ONE), DeviceError);
     await third.release("a");
-    assert.deepEqual(paths(await third.take("b", one)), ["/dev/a"]);
+    assert.deepEqual(paths(await third.take("b", ONE)), ["/dev/a"]);
   });
 }
 
 test("a missing record of a pod with running containers frees no unit until the pod is gone", async (t) => {
   const host = aHost(t);
-  await (await host.open()).take("a", one);
+  await (await host.open()).take("a", ONE);
   await rm(join(await host.directory, "a"));
   const next = await host.open(["a"], ["a"]);
   assert.deepEqual(host.damaged, ["a"]);
-  await assert.rejects(next.take("b", one), /the record of pod a's devices is damaged or missing/);
+  await assert.rejects(next.take("b", ONE), /the record of pod a's devices is damaged or missing/);
   await next.release("a");
-  assert.deepEqual(paths(await next.take("b", one)), ["/dev/a"]);
+  assert.deepEqual(paths(await next.take("b", ONE)), ["/dev/a"]);
 });
 
 test("records of unknown pods and unfinished writes are removed, and older ones read", async (t) => {
   const host = aHost(t);
   const directory = await host.directory;
-  await (await host.open()).take("a", one);
+  await (await host.open()).take("a", ONE);
   const [older = ""] = (await readFile(join(directory, "a"), "utf8")).split("\n");
   await writeFile(join(directory, "a"), older);
   await writeFile(join(directory, "b"), "{");
@@ -117,7 +117,7 @@ test("records of unknown pods and unfinished writes are removed, and older ones 
   const devices = await host.open(["a"]);
   assert.deepEqual(await readdir(directory), ["a"]);
   assert.deepEqual(host.damaged, []);
-  assert.deepEqual(paths(await devices.take("b", one)), ["/dev/b", "/dev/shared"]);
+  assert.deepEqual(paths(await devices.take("b", ONE)), ["/dev/b", "/dev/shared"]);
 });
 
 test("devices that appear or vanish change the usable amount, and the change is published", async (t) => {
@@ -139,8 +139,8 @@ test("devices that appear or vanish change the usable amount, and the change is 
 });
 
 test("a host without devices has none to lend", async () => {
-  assert.deepEqual(await noDevices.take("a", { ...one, wanted: {} }), []);
-  await assert.rejects(noDevices.take("a", one), /this host has no example\.com\/gpu/);
+  assert.deepEqual(await noDevices.take("a", { ...ONE, wanted: {} }), []);
+  await assert.rejects(noDevices.take("a", ONE), /this host has no example\.com\/gpu/);
 });
 
 function aHost(t: TestContext) {

@@ -32,7 +32,7 @@ export class HostDevices implements PodDevices {
   readonly #isDevice: (path: string) => Promise<boolean>;
   readonly #noteDamage: NoteDamage;
   #held = new Map<string, readonly Holding[]>();
-  /** Pods whose record is damaged or missing: they may have any unit that no other pod has. */
+  /** Pods whose record is damaged or missing. They may have any unit that no other pod has. */
   readonly #unknown = new Set<string>();
   #present: ReadonlySet<DeviceUnit> = new Set();
   #freed: () => void = () => undefined;

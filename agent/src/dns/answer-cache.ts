@@ -1,7 +1,7 @@
 import { ttlsOf } from "./ttls.ts";
 
 export interface AnswerCacheOptions {
-  /** Never goes back, in milliseconds. */
+  /** A clock that never goes back, in milliseconds. */
   readonly monotonicMs: () => number;
   readonly maxAnswers?: number;
   readonly maxBytes?: number;
@@ -15,10 +15,10 @@ interface Kept {
   readonly offsets: readonly number[];
 }
 
-const defaultMaxAnswers = 5_000;
-const defaultMaxBytes = 2 * 1024 * 1024;
+const DEFAULT_MAX_ANSWERS = 5_000;
+const DEFAULT_MAX_BYTES = 2 * 1024 * 1024;
 /** A wrong answer must not stay for days. */
-const longestSeconds = 300;
+const LONGEST_SECONDS = 300;
 
 /** Answers of other servers, for as long as these say. The longest unused are dropped first. */
 export class AnswerCache {
@@ -27,14 +27,14 @@ export class AnswerCache {
   #bytes = 0;
 
   constructor(options: AnswerCacheOptions) {
-    this.#options = { maxAnswers: defaultMaxAnswers, maxBytes: defaultMaxBytes, ...options };
+    this.#options = { maxAnswers: DEFAULT_MAX_ANSWERS, maxBytes: DEFAULT_MAX_BYTES, ...options };
   }
 
   get size(): number {
     return this.#kept.size;
   }
 
-  /** With the id of the question, and times to live that have gone by. */
+  /** Returns the answer with the id of the question and with times to live reduced by the answer's age. */
   get(key: string, id: number): Buffer | undefined {
     const kept = this.#kept.get(key);
     if (kept === undefined) return undefined;
@@ -59,7 +59,7 @@ export class AnswerCache {
     const before = this.#kept.get(key);
     if (before !== undefined) this.#drop(key, before);
     if (ttls === undefined || ttls.seconds === 0) return;
-    const goodMs = Math.min(longestSeconds, ttls.seconds) * 1000;
+    const goodMs = Math.min(LONGEST_SECONDS, ttls.seconds) * 1000;
     this.#kept.set(key, { bytes, atMs: this.#options.monotonicMs(), goodMs, offsets: ttls.offsets });
     this.#bytes += bytes.length;
     const { maxAnswers, maxBytes } = this.#options;

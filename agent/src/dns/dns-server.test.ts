@@ -13,15 +13,15 @@ import {
   type Question,
   TRUNCATED_RESPONSE,
 } from "dns-packet";
-import { DnsServer } from "./dns-server.ts";
+import { DnsServer, type DnsServerOptions } from "./dns-server.ts";
 import { Forwarder } from "./forwarder.ts";
 import { framed, type QueryServer, queryOver } from "./query-server.ts";
 
-const limit = { timeout: 60_000 };
+const LIMIT = { timeout: 60_000 };
 
 test(
   "pods find services by name, and see whether there is a name or nothing of the type",
-  limit,
+  LIMIT,
   async (t) => {
     const { resolver } = await start(t, [service("web", { virtualIps: ["10.96.0.5"] })]);
     assert.deepEqual(await resolver.resolve4("web.shop.svc.cluster.local"), ["10.96.0.5"]);
@@ -35,7 +35,7 @@ test(
 );
 
 const skip = existsSync("/proc/net/if_inet6") ? false : "needs IPv6";
-test("answers over IPv6 too, with addresses of both families", { ...limit, skip }, async (t) => {
+test("answers over IPv6 too, with addresses of both families", { ...LIMIT, skip }, async (t) => {
   const web = service("web", { virtualIps: ["10.96.0.5", "fd96::5"] });
   const { resolver } = await start(t, [web], { address: "::1" });
   assert.deepEqual(await resolver.resolve4("web.shop.svc.cluster.local"), ["10.96.0.5"]);
@@ -44,7 +44,7 @@ test("answers over IPv6 too, with addresses of both families", { ...limit, skip 
   assert.deepEqual(await resolver.resolvePtr(reversed), ["web.shop.svc.cluster.local"]);
 });
 
-test("answers tell for how long they hold, also those that say no", limit, async (t) => {
+test("answers tell for how long they hold, also those that say no", LIMIT, async (t) => {
   const { ask } = await start(t, [service("web", { virtualIps: ["10.96.0.5"] })]);
   const found = decode(await ask({ type: "A", name: "Web.shop.svc.cluster.local" }));
   assert.equal(found.answers?.[0]?.name, "Web.shop.svc.cluster.local", "as it was asked");
@@ -56,7 +56,7 @@ test("answers tell for how long they hold, also those that say no", limit, async
   assert.equal(soa?.type === "SOA" && soa.data.minimum, 5);
 });
 
-test("an answer that exceeds a datagram is truncated, and the client retries over TCP", limit, async (t) => {
+test("an answer that exceeds a datagram is truncated, and the client retries over TCP", LIMIT, async (t) => {
   const endpoints = Array.from({ length: 200 }, (_, index) => ({
     pod: `db-${index}`,
     node: "n1",
@@ -73,7 +73,7 @@ test("an answer that exceeds a datagram is truncated, and the client retries ove
 
 test(
   "other names are asked of the host's servers, once for all and again when their time is over",
-  limit,
+  LIMIT,
   async (t) => {
     const clock = { nowMs: 0 };
     const upstream = await startUpstream(t, (question) => [
@@ -95,7 +95,7 @@ test(
   },
 );
 
-test("skips a failed server, and returns a failure at once when none answers", limit, async (t) => {
+test("skips a failed server, and returns a failure at once when none answers", LIMIT, async (t) => {
   const asked: string[] = [];
   const down: QueryServer = async (server, question) => {
     asked.push(server);
@@ -116,7 +116,7 @@ test("skips a failed server, and returns a failure at once when none answers", l
   await assert.rejects(nobody.resolver.resolve4("example.org"), { code: "ESERVFAIL" });
 });
 
-test("nothing that isn't a question harms", limit, async (t) => {
+test("nothing that isn't a question harms", LIMIT, async (t) => {
   const { send, server } = await start(t, [service("web", { virtualIps: ["10.96.0.5"] })]);
   assert.equal(rcodeOf(await send(encode({ type: "query", id: 7, questions: [] }))), 1);
   const status = encode({ type: "query", id: 8, questions: [{ type: "A", name: "a.b" }] });
@@ -142,7 +142,7 @@ test("nothing that isn't a question harms", limit, async (t) => {
   assert.equal(decode(await send(encode({ type: "query", id: 11, questions: [] }))).id, 11);
 });
 
-test("a client over TCP that asks much in one go gets all answers, in order", limit, async (t) => {
+test("a client over TCP that asks much in one go gets all answers, in order", LIMIT, async (t) => {
   const { server } = await start(t, [service("web", { virtualIps: ["10.96.0.5"] })]);
   const question = (id: number): Buffer =>
     framed(encode({ type: "query", id, questions: [{ type: "A", name: "web.shop.svc.cluster.local" }] }));
@@ -193,7 +193,7 @@ interface StartOptions {
   readonly ask?: QueryServer;
   readonly upstreams?: readonly string[];
   readonly clock?: { nowMs: number };
-  /** To listen on. */
+  /** The address to listen on. */
   readonly address?: string;
   readonly mayAsk?: (address: string) => boolean;
 }
@@ -211,7 +211,7 @@ async function start(t: TestContext, services: readonly ServiceState[], options:
     families: [4, 6],
   } as const;
   const mayAsk = options.mayAsk ?? (() => true);
-  const server = await DnsServer.open({
+  const server = await openOnFreePort({
     address,
     port: 0,
     dependencies,
@@ -236,6 +236,17 @@ async function start(t: TestContext, services: readonly ServiceState[], options:
   const askOne = (question: Question): Promise<Buffer> =>
     send(encode({ type: "query", id: 77, flags: 0x100, questions: [question] }));
   return { server, resolver, send, ask: askOne };
+}
+
+/** Opens a server on a port that is free for both protocols. Another process may have the chosen UDP port for TCP. */
+async function openOnFreePort(options: DnsServerOptions, tries = 10): Promise<DnsServer> {
+  try {
+    return await DnsServer.open(options);
+  } catch (error) {
+    if (tries === 1 || !(error instanceof Error && "code" in error && error.code === "EADDRINUSE"))
+      throw error;
+    return openOnFreePort(options, tries - 1);
+  }
 }
 
 async function startUpstream(t: TestContext, answer: (question: Question) => Answer[]) {

@@ -17,11 +17,11 @@ export interface DnsServerOptions {
   readonly random: () => number;
 }
 
-const maxConnections = 128;
-const maxQuestionsAtOnce = 1_000;
-const idleMs = 10_000;
+const MAX_CONNECTIONS = 128;
+const MAX_QUESTIONS_AT_ONCE = 1_000;
+const IDLE_MS = 10_000;
 /** A question is some hundred bytes. */
-const maxQuestionBytes = 4_096;
+const MAX_QUESTION_BYTES = 4_096;
 
 /** Answers pods: names of the cluster by itself, all others through the host's name servers. */
 export class DnsServer {
@@ -35,7 +35,7 @@ export class DnsServer {
     this.#options = options;
     this.#udp = createSocket(isIPv6(options.address) ? "udp6" : "udp4");
     this.#tcp = createServer((socket) => this.#serve(socket));
-    this.#tcp.maxConnections = maxConnections;
+    this.#tcp.maxConnections = MAX_CONNECTIONS;
   }
 
   /** Rejects if the address can't be listened on, as long as it isn't the host's for example. */
@@ -82,7 +82,7 @@ export class DnsServer {
 
   async #answer(bytes: Buffer, protocol: "udp" | "tcp"): Promise<Buffer | undefined> {
     // Dropped, as a full network would: who asks asks again.
-    if (this.#open >= maxQuestionsAtOnce || bytes.length > maxQuestionBytes) return undefined;
+    if (this.#open >= MAX_QUESTIONS_AT_ONCE || bytes.length > MAX_QUESTION_BYTES) return undefined;
     this.#open++;
     try {
       const read = readQuery(bytes);
@@ -120,13 +120,13 @@ export class DnsServer {
     let turn = Promise.resolve();
     this.#connections.add(socket);
     socket.on("close", () => this.#connections.delete(socket));
-    socket.setTimeout(idleMs, () => socket.destroy());
+    socket.setTimeout(IDLE_MS, () => socket.destroy());
     socket.on("error", () => socket.destroy());
     socket.on("data", (bytes) => {
       received = Buffer.concat([received, bytes]);
       while (received.length >= 2) {
         const length = received.readUInt16BE(0);
-        if (length > maxQuestionBytes) return void socket.destroy();
+        if (length > MAX_QUESTION_BYTES) return void socket.destroy();
         if (received.length < length + 2) return;
         const question = Buffer.from(received.subarray(2, length + 2));
         received = received.subarray(length + 2);

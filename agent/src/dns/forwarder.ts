@@ -6,14 +6,14 @@ export interface ForwarderOptions {
   /** The host's name servers; empty: it has none. */
   readonly upstreams: () => Promise<readonly string[]>;
   readonly ask: QueryServer;
-  /** Never goes back, in milliseconds. */
+  /** A clock that never goes back, in milliseconds. */
   readonly monotonicMs: () => number;
   readonly maxPending?: number;
 }
 
-const defaultMaxPending = 500;
+const DEFAULT_MAX_PENDING = 500;
 /** Together less than the 5 s after which C libraries ask again. */
-const timeoutsMs = [1_000, 2_000];
+const TIMEOUTS_MS = [1_000, 2_000];
 
 /** Passes on questions about other names. The same question is asked once for all who ask it at the time. */
 export class Forwarder {
@@ -22,7 +22,7 @@ export class Forwarder {
   readonly #pending = new Map<string, Promise<Buffer | undefined>>();
 
   constructor(options: ForwarderOptions) {
-    this.#options = { maxPending: defaultMaxPending, ...options };
+    this.#options = { maxPending: DEFAULT_MAX_PENDING, ...options };
     this.#cache = new AnswerCache(options);
   }
 
@@ -48,7 +48,7 @@ export class Forwarder {
     const { upstreams, ask } = this.#options;
     const servers = await upstreams();
     let failed: Buffer | undefined;
-    for (const timeoutMs of timeoutsMs) {
+    for (const timeoutMs of TIMEOUTS_MS) {
       for (const server of servers) {
         const answer = await ask(server, bytes, protocol, Math.ceil(timeoutMs / servers.length));
         if (answer === undefined) continue;

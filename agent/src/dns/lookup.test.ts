@@ -4,19 +4,19 @@ import type { IpFamily } from "@forage/common/ip";
 import { ServiceState } from "@forage/proto/forage/agent/v1/agent";
 import { lookUp } from "./lookup.ts";
 
-const ports = [
+const PORTS = [
   { name: "http", port: 80, protocol: "TCP", targetPort: 8080 },
   { name: "dns", port: 53, protocol: "UDP", targetPort: 5353 },
 ];
-const here = {
+const HERE = {
   pod: "web-1",
   node: "n1",
   podIp: "10.64.0.2",
   hostIp: "192.0.2.1",
   hostPorts: [20_000, 20_001],
 };
-const there = { pod: "web-2", node: "n2", podIp: "10.64.0.2", hostIp: "192.0.2.2", hostPorts: [20_005, 0] };
-const natted = {
+const THERE = { pod: "web-2", node: "n2", podIp: "10.64.0.2", hostIp: "192.0.2.2", hostPorts: [20_005, 0] };
+const NATTED = {
   pod: "web-3",
   node: "n3",
   podIp: "10.64.0.9",
@@ -25,10 +25,17 @@ const natted = {
   local: true,
 };
 const fourOnly = [
-  { namespace: "shop", name: "web", type: "ClusterIP", virtualIps: ["10.96.0.5"], ports, endpoints: [here] },
-  { namespace: "shop", name: "db", type: "Headless", ports, endpoints: [here, there, natted] },
-  { namespace: "shop", name: "none", type: "Headless", ports, endpoints: [] },
-  { namespace: "shop", name: "new", type: "ClusterIP", ports, endpoints: [here] },
+  {
+    namespace: "shop",
+    name: "web",
+    type: "ClusterIP",
+    virtualIps: ["10.96.0.5"],
+    ports: PORTS,
+    endpoints: [HERE],
+  },
+  { namespace: "shop", name: "db", type: "Headless", ports: PORTS, endpoints: [HERE, THERE, NATTED] },
+  { namespace: "shop", name: "none", type: "Headless", ports: PORTS, endpoints: [] },
+  { namespace: "shop", name: "new", type: "ClusterIP", ports: PORTS, endpoints: [HERE] },
 ].map((fields) => ServiceState.fromPartial(fields));
 
 describe("names of the cluster", () => {
@@ -82,16 +89,18 @@ describe("names of the cluster", () => {
   }
 });
 
-const here6 = { ...here, podIpv6: "fd64::2", hostIpv6: "2001:db8::1" };
-const there6 = { ...there, podIpv6: "fd64::2", hostIpv6: "2001:db8::2" };
+const HERE6 = { ...HERE, podIpv6: "fd64::2", hostIpv6: "2001:db8::1" };
+const THERE6 = { ...THERE, podIpv6: "fd64::2", hostIpv6: "2001:db8::2" };
 const dual = [
-  { name: "web", virtualIps: ["10.96.0.5", "fd96::5"], endpoints: [here6] },
-  { name: "old", virtualIps: ["10.96.0.6", "fd96::6"], endpoints: [there] },
+  { name: "web", virtualIps: ["10.96.0.5", "fd96::5"], endpoints: [HERE6] },
+  { name: "old", virtualIps: ["10.96.0.6", "fd96::6"], endpoints: [THERE] },
   { name: "idle", virtualIps: ["10.96.0.7", "fd96::7"], endpoints: [] },
-  { name: "away", virtualIps: ["10.96.0.8", "fd96::8"], endpoints: [{ ...there6, local: true }] },
-  { name: "far", virtualIps: ["10.96.0.9", "fd96::9"], endpoints: [there6] },
-  { name: "db", type: "Headless", endpoints: [here6, there6, natted] },
-].map((fields) => ServiceState.fromPartial({ namespace: "shop", type: "ClusterIP", ports, ...fields }));
+  { name: "away", virtualIps: ["10.96.0.8", "fd96::8"], endpoints: [{ ...THERE6, local: true }] },
+  { name: "far", virtualIps: ["10.96.0.9", "fd96::9"], endpoints: [THERE6] },
+  { name: "db", type: "Headless", endpoints: [HERE6, THERE6, NATTED] },
+].map((fields) =>
+  ServiceState.fromPartial({ namespace: "shop", type: "ClusterIP", ports: PORTS, ...fields }),
+);
 
 describe("names of the cluster where pods have IPv6", () => {
   for (const [name, type, expected] of [
@@ -146,13 +155,13 @@ describe("names of the cluster where pods have IPv6", () => {
   });
 });
 
-const asFour = { viewpoint: { node: "n1", reach: [4] }, families: [4] } as const;
+const AS_FOUR = { viewpoint: { node: "n1", reach: [4] }, families: [4] } as const;
 
 test("uses the host's own setting for the cluster's domain until the coordinator's arrives", () => {
   const view = { services: new Map(), clusterDomain: "", virtualIpRanges: [] };
-  assert.equal(lookUp("a.b.svc.my.site", "A", { view, domain: "my.site", ...asFour }).kind, "no-name");
+  assert.equal(lookUp("a.b.svc.my.site", "A", { view, domain: "my.site", ...AS_FOUR }).kind, "no-name");
   assert.equal(
-    lookUp("a.b.svc.cluster.local", "A", { view, domain: "my.site", ...asFour }).kind,
+    lookUp("a.b.svc.cluster.local", "A", { view, domain: "my.site", ...AS_FOUR }).kind,
     "elsewhere",
   );
 });

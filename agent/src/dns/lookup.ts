@@ -27,7 +27,7 @@ export interface LookupDependencies {
   readonly view: ServicesView;
   /** The domain to use until the coordinator's arrives. */
   readonly domain: string;
-  /** This host. Its own pods resolve to their own addresses. */
+  /** The view of this host, whose own pods resolve to their own addresses. */
   readonly viewpoint: Viewpoint;
   /** The families of which this host's pods have addresses. Other addresses are omitted, because pods could not reach them. */
   readonly families: readonly IpFamily[];
@@ -35,28 +35,28 @@ export interface LookupDependencies {
   readonly destination?: readonly string[];
 }
 
-const noData: Lookup = { kind: "no-data" };
-const noName: Lookup = { kind: "no-name" };
+const NO_DATA: Lookup = { kind: "no-data" };
+const NO_NAME: Lookup = { kind: "no-name" };
 
 /** Resolves Kubernetes' names for services and pods. `type` is as in DNS: "A", "SRV", …. Pure. */
 export function lookUp(name: string, type: string, dependencies: LookupDependencies): Lookup {
   const domain = domainOf(dependencies);
   const reversed = reversedAddress(name);
   if (reversed !== undefined) return reverse(name, reversed, type, dependencies);
-  if (name === domain) return noData;
+  if (name === domain) return NO_DATA;
   if (!name.endsWith(`.${domain}`)) return { kind: "elsewhere" };
   const labels = name.slice(0, -domain.length - 1).split(".");
   if (labels.join(".") === "destination.forage" && dependencies.destination?.length)
-    return isAddressType(type) ? addresses(name, type, dependencies.destination) : noData;
+    return isAddressType(type) ? addresses(name, type, dependencies.destination) : NO_DATA;
   const kind = labels.pop();
   if (kind === "pod") return podName(name, type, labels);
-  if (kind !== "svc") return noName;
+  if (kind !== "svc") return NO_NAME;
   const namespace = labels.pop();
-  if (namespace === undefined) return noData;
+  if (namespace === undefined) return NO_DATA;
   const service = labels.pop();
-  if (service === undefined) return hasNamespace(dependencies.view, namespace) ? noData : noName;
+  if (service === undefined) return hasNamespace(dependencies.view, namespace) ? NO_DATA : NO_NAME;
   const state = dependencies.view.services.get(`${namespace}/${service}`);
-  if (state === undefined) return noName;
+  if (state === undefined) return NO_NAME;
   return underService(name, labels, type, { ...dependencies, state, domain });
 }
 
@@ -78,20 +78,20 @@ function underService(
   const [first = "", second = ""] = labels;
   if (labels.length === 0) {
     if (isAddressType(type)) return addresses(name, type, addressesOf(dependencies));
-    return type === "SRV" ? servers(name, state.ports, dependencies) : noData;
+    return type === "SRV" ? servers(name, state.ports, dependencies) : NO_DATA;
   }
-  if (labels.length === 1 && (first === "_tcp" || first === "_udp" || first === "_sctp")) return noData;
+  if (labels.length === 1 && (first === "_tcp" || first === "_udp" || first === "_sctp")) return NO_DATA;
   if (labels.length === 2 && first.startsWith("_") && second.startsWith("_")) {
     const named = (port: ServiceStatePort): boolean =>
       `_${port.name}` === first && `_${port.protocol.toLowerCase()}` === second;
     const port = state.ports.find(named);
-    if (port === undefined) return noName;
-    return type === "SRV" ? servers(name, [port], dependencies) : noData;
+    if (port === undefined) return NO_NAME;
+    return type === "SRV" ? servers(name, [port], dependencies) : NO_DATA;
   }
   const endpoint =
     labels.length === 1 && isHeadless(state) ? state.endpoints.find(({ pod }) => pod === first) : undefined;
-  if (endpoint === undefined) return noName;
-  return isAddressType(type) ? addresses(name, type, waysTo(endpoint, dependencies)) : noData;
+  if (endpoint === undefined) return NO_NAME;
+  return isAddressType(type) ? addresses(name, type, waysTo(endpoint, dependencies)) : NO_DATA;
 }
 
 function isAddressType(type: string): type is "A" | "AAAA" {
@@ -137,7 +137,7 @@ function servers(name: string, ports: readonly ServiceStatePort[], dependencies:
   if (!isHeadless(state)) {
     const records = ports.map(({ port }) => ({ type: "SRV", name, target: own, port }) as const);
     const additionals = addressesOf(dependencies).map((address) => recordOf(own, address));
-    return records.length === 0 ? noData : { kind: "found", records, additionals };
+    return records.length === 0 ? NO_DATA : { kind: "found", records, additionals };
   }
   const records: DnsRecord[] = [];
   const additionals: DnsRecord[] = [];
@@ -152,21 +152,21 @@ function servers(name: string, ports: readonly ServiceStatePort[], dependencies:
     if (found.length > 0)
       additionals.push(...waysTo(endpoint, dependencies).map((address) => recordOf(target, address)));
   }
-  return records.length === 0 ? noData : { kind: "found", records, additionals };
+  return records.length === 0 ? NO_DATA : { kind: "found", records, additionals };
 }
 
 function addresses(name: string, type: "A" | "AAAA", found: readonly string[]): Lookup {
   const records = found.map((address) => recordOf(name, address)).filter((record) => record.type === type);
-  return records.length === 0 ? noData : { kind: "found", records, additionals: [] };
+  return records.length === 0 ? NO_DATA : { kind: "found", records, additionals: [] };
 }
 
 /** Resolves `10-64-0-2.shop.pod` and `fd64--2.shop.pod`, which spell out an address. */
 function podName(name: string, type: string, labels: readonly string[]): Lookup {
   const [written = ""] = labels;
-  if (labels.length < 2) return noData;
+  if (labels.length < 2) return NO_DATA;
   const address = [written.replaceAll("-", "."), written.replaceAll("-", ":")].find((it) => isIP(it) !== 0);
-  if (labels.length > 2 || address === undefined) return noName;
-  return isAddressType(type) ? addresses(name, type, [address]) : noData;
+  if (labels.length > 2 || address === undefined) return NO_NAME;
+  return isAddressType(type) ? addresses(name, type, [address]) : NO_DATA;
 }
 
 /** Virtual IPs only: whose other addresses are is for others to say. */
@@ -176,7 +176,7 @@ function reverse(name: string, ip: string, type: string, dependencies: LookupDep
     const target = `${state.name}.${state.namespace}.svc.${domainOf(dependencies)}`;
     return type === "PTR"
       ? { kind: "found", records: [{ type: "PTR", name, target }], additionals: [] }
-      : noData;
+      : NO_DATA;
   }
   return { kind: "elsewhere" };
 }

@@ -15,7 +15,7 @@ import type { DnsRecord, Lookup } from "./lookup.ts";
 /** One question, as it was asked. */
 export interface Query {
   readonly id: number;
-  /** In lower case. */
+  /** The name in lower case. */
   readonly name: string;
   /** "A", "AAAA", … or "UNKNOWN_65". */
   readonly type: string;
@@ -31,7 +31,7 @@ export type ReadQuery =
 
 /** Short, so that clients follow services; agents that are away for a moment are bridged. */
 export const TTL_SECONDS = 5;
-/** Without EDNS. */
+/** The largest answer that a client without EDNS accepts. */
 const LEAST_DATAGRAM_BYTES = 512;
 /** The largest datagram that passes without fragments. */
 const MOST_DATAGRAM_BYTES = 1_232;

@@ -84,7 +84,7 @@ function overTcp(
   });
 }
 
-/** As DNS goes over TCP: with its length before it. */
+/** Returns the message in its form for DNS over TCP, with its length in front. */
 export function framed(message: Buffer): Buffer {
   const length = Buffer.alloc(2);
   length.writeUInt16BE(message.length, 0);

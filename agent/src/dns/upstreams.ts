@@ -2,16 +2,16 @@ import { readFile, stat } from "node:fs/promises";
 import { parseResolvConf } from "../network/resolv-conf.ts";
 
 export interface UpstreamsOptions {
-  /** `/etc/resolv.conf` of the host. */
+  /** The path of the host's `resolv.conf`. */
   readonly path: string;
   /** Our own addresses: asking ourselves would go on for ever. */
   readonly own: readonly string[];
-  /** Never goes back, in milliseconds. */
+  /** A clock that never goes back, in milliseconds. */
   readonly monotonicMs: () => number;
 }
 
 /** The time for which the file's content is cached. */
-const recheckMs = 5_000;
+const RECHECK_MS = 5_000;
 
 /** The name servers of the host, as its file says at the time. */
 export class Upstreams {
@@ -27,7 +27,7 @@ export class Upstreams {
 
   /** Empty: the host has none. */
   async list(): Promise<readonly string[]> {
-    if (this.#options.monotonicMs() - this.#lookedMs >= recheckMs) {
+    if (this.#options.monotonicMs() - this.#lookedMs >= RECHECK_MS) {
       this.#looking ??= this.#look().finally(() => {
         this.#looking = undefined;
       });

@@ -45,7 +45,7 @@ export class DriverSocket {
       {
         version,
         clock,
-        observe: (options) => containerdObserver(options, clock),
+        observe: (options) => containerdObserver(options),
         openTasks: (options) => openTaskDriver({ options, clock, log }),
       },
       config,

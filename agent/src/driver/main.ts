@@ -23,7 +23,7 @@ async function main(): Promise<void> {
   const driver = new NomadDriver({
     version: VERSION,
     clock,
-    observe: (options) => containerdObserver(options, clock),
+    observe: (options) => containerdObserver(options),
     openTasks: (options) => openTaskDriver({ options, clock, log }),
   });
   const plugin = await runPlugin({

@@ -72,7 +72,7 @@ export class ConfigApplier {
     await this.#loader.prepare(renderGateway(this.#at(view, wanted), wanted.hosts, this.#render), services);
   }
 
-  /** Brings into force what can be; gives what can't, and why. Rejects when Envoy doesn't answer. */
+  /** Applies everything that Envoy accepts and returns the rest with the reasons. Rejects when Envoy doesn't answer. */
   async apply(view: GatewayView, services: Services): Promise<readonly Problem[]> {
     const wanted = this.#wantedOf(view);
     const load = (hosts: Hosts): Promise<Outcome> =>
@@ -149,7 +149,7 @@ export class ConfigApplier {
   }
 }
 
-/** Only these are made of what users say, host by host. */
+/** Reports whether the outcome concerns a file that is made from users' routes, host by host. */
 function isOfRoutes(outcome: Outcome): boolean {
   return outcome.kind === "refused" && (outcome.subscription === "http" || outcome.subscription === "https");
 }

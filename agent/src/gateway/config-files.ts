@@ -29,7 +29,7 @@ export class ConfigFiles {
     return new ConfigFiles(places);
   }
 
-  /** Gives whether the file had another content. */
+  /** Writes the file. Returns whether its content changed. */
   async put(path: string, file: ResourceFile): Promise<boolean> {
     if (this.#written.get(path) === file.version) return false;
     const known = this.#written.has(path);

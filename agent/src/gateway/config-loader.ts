@@ -36,7 +36,7 @@ const ANSWER_MAX_MS = 30_000;
  */
 export class ConfigLoader {
   readonly #parts: ConfigLoaderParts;
-  /** In Envoy's file of clusters. */
+  /** The clusters in Envoy's file, with the service port of each. */
   #clusters: ReadonlyMap<string, ServicePortRef> = new Map();
   /** The clusters to which Envoy speaks HTTP/2. */
   #http2: ReadonlySet<string> = new Set();
@@ -94,7 +94,7 @@ export class ConfigLoader {
     return listeners.kind === "refused" ? listeners : fewer;
   }
 
-  /** These services (`namespace/name`) changed, and nothing else. */
+  /** Updates only these services (`namespace/name`). */
   async updateServices(changed: ReadonlySet<string>, services: Services): Promise<void> {
     let renamed = false;
     for (const [name, ref] of this.#clusters) {

@@ -20,7 +20,7 @@ export interface EnvoyAdmin {
   subscriptions(): Promise<ReadonlyMap<Subscription, SubscriptionState>>;
   /** Names of those that are bound. */
   listeners(): Promise<ReadonlySet<string>>;
-  /** In Prometheus' text format. */
+  /** Returns the proxy's metrics in Prometheus' text format. */
   metrics(): Promise<string>;
   /** Clients' connections that are open. */
   connections(): Promise<number>;

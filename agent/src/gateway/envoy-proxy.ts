@@ -4,9 +4,12 @@ import type { ProxyProgram } from "./proxy-program.ts";
 
 /** Starts Envoy's process. The process must not end with the agent, and no other program may restart it. */
 export interface Launcher {
-  /** For messages: the program's path, or the image. */
+  /** The program's path, or the image. Used in messages. */
   readonly name: string;
-  /** Its output is appended to `log`. Calls `ended` when it ends, if that is seen. Rejects with an Error that says what to do. */
+  /**
+   * Starts the proxy and appends its output to `log`. Calls `ended` when the proxy's end is noticed. Rejects with an Error
+   * that says what to do.
+   */
   start(args: readonly string[], log: string, ended: () => void): Promise<void>;
   /** Removes what is left of it once it has ended. */
   remove(): Promise<void>;

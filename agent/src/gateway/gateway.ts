@@ -2,7 +2,7 @@ import type { GatewayStatus, GatewayUpdate } from "@forage/proto/forage/agent/v1
 
 /** Serves routes on this host if it is a gateway. Its configuration comes from the link, and from disk while the link is down. */
 export interface Gateway {
-  /** Begins to serve what is known from before. */
+  /** Starts serving the configuration that is stored on this host. */
   start(): void;
   /** Called for a new connection, which sends the whole configuration again. */
   restart(): void;

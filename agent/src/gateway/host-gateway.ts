@@ -56,7 +56,7 @@ export class HostGateway implements Gateway {
   #wake: () => void = () => undefined;
   #awake = true;
   #viewChanged = true;
-  /** Since the coordinator's last word: it waits for an answer, even if that is as before. */
+  /** Whether an answer is due since the coordinator's last update. The coordinator waits for one even if nothing changed. */
   #told = false;
   #servicesChanged = new Set<string>();
   #config: { readonly loader: ConfigLoader; readonly hosts: ConfigApplier } | undefined;
@@ -135,7 +135,7 @@ export class HostGateway implements Gateway {
     }
   }
 
-  /** Until woken; a gateway looks after its proxy now and then, others sleep. */
+  /** Waits until woken. A gateway wakes at intervals to check its proxy; other hosts don't. */
   async #rest(signal: AbortSignal): Promise<void> {
     if (this.#awake || signal.aborted) return;
     const { promise, resolve } = Promise.withResolvers<void>();

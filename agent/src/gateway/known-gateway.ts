@@ -23,11 +23,14 @@ export interface GatewayView {
   readonly version: bigint;
 }
 
-/** Without a stored configuration, a host that never was a gateway looks like one whose file was removed. */
+/**
+ * The result of loading at the start. "missing" also covers a host that never was a gateway: without a stored configuration the two
+ * look the same.
+ */
 export type LoadedGateway = "sound" | "missing" | "damaged";
 
 export interface KnownGatewayOptions {
-  /** Made if missing. */
+  /** The directory of the stored configuration. Created if missing. */
   readonly dir: string;
   /** Certificates come with their keys, so what is kept is encrypted. */
   readonly key: Pick<JournalKey, "seal" | "unseal">;
@@ -38,7 +41,7 @@ export interface KnownGatewayOptions {
 }
 
 const FILE = "gateway.sealed";
-/** No pod's uid, so that no pod's record passes for it. */
+/** Binds the sealed file to the gateway. It is no pod's uid, so a pod's record is never accepted in its place. */
 const BOUND_TO = "gateway";
 /** Many changes at once make one write. Changes that a crash loses come again with the next connection. */
 const WRITE_AFTER_MS = 200;
@@ -171,7 +174,7 @@ export class KnownGateway implements GatewayView {
   }
 }
 
-/** As if both had come as one: what a later part names counts. */
+/** Merges two updates into one. Where both name an entry, the later update wins. */
 function joined(begun: GatewayUpdate, next: GatewayUpdate): GatewayUpdate {
   const goneHosts = new Set(next.removedHosts);
   const goneCertificates = new Set(next.removedCertificates);

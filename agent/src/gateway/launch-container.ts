@@ -3,7 +3,7 @@ import { type ContainerRuntime, HOST_NETWORK } from "../runtime/runtime.ts";
 import type { Launcher } from "./envoy-proxy.ts";
 
 export interface ContainerLauncherOptions {
-  /** With a program `envoy` that its PATH leads to. */
+  /** An image with a program `envoy` on its PATH. */
   readonly image: string;
   readonly instance: string;
   readonly runtime: Pick<ContainerRuntime, "hasImage" | "pull" | "run" | "list" | "remove">;

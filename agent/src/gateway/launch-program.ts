@@ -13,9 +13,12 @@ export interface ProgramLauncherOptions {
   readonly run: RunCommand;
 }
 
-/** Files that Envoy has open: two for each request under way, one for each service and certificate. */
+/** The limit of files that Envoy has open: two for each active request, one for each service and certificate. */
 const OPEN_FILES_MAX = 262_144;
-/** In blocks of 512 bytes: no file may grow beyond 1 GiB, should there be no agent to rotate it. */
+/**
+ * The size limit of each file of the proxy, in blocks of 512 bytes (1 GiB). It applies while no agent runs that could rotate
+ * the log.
+ */
 const FILE_BLOCKS_MAX = 2_097_152;
 
 /** Starts Envoy from the host. */

@@ -19,7 +19,7 @@ import { ProgramLauncher } from "./launch-program.ts";
 export interface OpenGatewayOptions {
   readonly settings: GatewaySettings;
   readonly dataDir: string;
-  /** On tmpfs, where certificates' keys can't outlive the host's power. */
+  /** A directory on tmpfs, so that the keys of certificates are gone once the host loses power. */
   readonly runDir: string;
   readonly nodeName: string;
   readonly instance: string;
@@ -89,7 +89,7 @@ function launcherOf(
   return new ContainerLauncher({ image, instance, runtime, directories, clock });
 }
 
-/** Every address of the host; that of IPv6 stands for both, where the kernel has it. */
+/** Returns the address that stands for every address of the host: that of IPv6 covers both families where the kernel has it. */
 function anyAddress(): string {
   return existsSync("/proc/net/if_inet6") ? "::" : "0.0.0.0";
 }

@@ -4,6 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
+import { randomOf } from "@forage/common/random";
 import { GatewayUpdate, ServiceState } from "@forage/proto/forage/agent/v1/agent";
 import { systemClock } from "../clock.ts";
 import { JournalKey } from "../journal/journal-key.ts";
@@ -23,8 +24,8 @@ const options: RenderOptions = {
   trustedHops: 0,
   accessLog: "/logs/access.log",
 };
-const web = { namespace: "shop", service: "web", port: 80, weight: 1 };
-const api = { ...web, service: "api" };
+const WEB = { namespace: "shop", service: "web", port: 80, weight: 1 };
+const API = { ...WEB, service: "api" };
 
 function render(hosts: readonly Host[], more: Parameters<typeof GatewayUpdate.fromPartial>[0] = {}) {
   const update = GatewayUpdate.fromPartial({ hosts: [...hosts], ...more });
@@ -63,11 +64,11 @@ describe("a rule as Envoy's route", () => {
   const simple = { cluster: "shop/web/80", timeout: "0.000s", retry_policy: retry };
   const filter = ($case: string, value: object) => ({ filters: [{ filter: { $case, value } as never }] });
   for (const [what, rule, expected] of [
-    ["everything", { backends: [web] }, { match: { prefix: "/" }, route: simple }],
+    ["everything", { backends: [WEB] }, { match: { prefix: "/" }, route: simple }],
     [
       "a match of all kinds",
       {
-        backends: [web],
+        backends: [WEB],
         match: {
           path: { type: "Exact", value: "/a" },
           headers: [{ type: "", name: "X-A", value: "1" }],
@@ -89,12 +90,12 @@ describe("a rule as Envoy's route", () => {
     ],
     [
       "a prefix by segments, and a time-out",
-      { backends: [web], match: { path: { value: "/a/" } }, timeoutMs: 1_500n },
+      { backends: [WEB], match: { path: { value: "/a/" } }, timeoutMs: 1_500n },
       { match: { path_separated_prefix: "/a" }, route: { ...simple, timeout: "1.500s" } },
     ],
     [
       "shares",
-      { backends: [web, { ...api, weight: 3 }, { ...web, weight: 2 }] },
+      { backends: [WEB, { ...API, weight: 3 }, { ...WEB, weight: 2 }] },
       {
         match: { prefix: "/" },
         route: {
@@ -112,7 +113,7 @@ describe("a rule as Envoy's route", () => {
     ["nobody", {}, { match: { prefix: "/" }, direct_response: { status: 503 } }],
     [
       "a redirect, whatever backends there are",
-      { backends: [web], ...filter("requestRedirect", { scheme: "https", statusCode: 301 }) },
+      { backends: [WEB], ...filter("requestRedirect", { scheme: "https", statusCode: 301 }) },
       {
         match: { prefix: "/" },
         redirect: {
@@ -124,7 +125,7 @@ describe("a rule as Envoy's route", () => {
     ],
     [
       "headers, for what they are",
-      { backends: [web], ...filter("requestHeaderModifier", { set: { a: "%x%" }, remove: ["b"] }) },
+      { backends: [WEB], ...filter("requestHeaderModifier", { set: { a: "%x%" }, remove: ["b"] }) },
       {
         match: { prefix: "/" },
         request_headers_to_add: [
@@ -141,7 +142,7 @@ describe("a rule as Envoy's route", () => {
     [
       "a prefix that is taken away",
       {
-        backends: [web],
+        backends: [WEB],
         match: { path: { value: "/a.b" } },
         ...filter("urlRewrite", { path: { value: "/" } }),
       },
@@ -155,7 +156,7 @@ describe("a rule as Envoy's route", () => {
     ],
     [
       "a copy for a service of the route's namespace",
-      { backends: [web], ...filter("requestMirror", { service: "log", port: 81 }) },
+      { backends: [WEB], ...filter("requestMirror", { service: "log", port: 81 }) },
       {
         match: { prefix: "/" },
         route: {
@@ -173,7 +174,7 @@ describe("a rule as Envoy's route", () => {
 });
 
 test("plain HTTP of a host with a certificate: proofs first, then a redirect", () => {
-  const files = render([{ hostname: "a.example", rules: [{ backends: [web] }], certificate: "c" }], {
+  const files = render([{ hostname: "a.example", rules: [{ backends: [WEB] }], certificate: "c" }], {
     certificates: [{ id: "c", chainPem: "CHAIN", keyPem: "KEY" }],
     challenges: [{ hostname: "a.example", token: "t", keyAuthorization: "t.proof" }],
   });
@@ -222,7 +223,7 @@ test("the encrypted port has a chain for each name that has a use for it, and no
       { hostname: "*.a.example", certificate: "c" },
       { hostname: "*", certificate: "c" },
       { hostname: "missing.example", certificate: "not there" },
-      { hostname: "p.example", passthrough: [web], certificate: "c" },
+      { hostname: "p.example", passthrough: [WEB], certificate: "c" },
     ]),
     [
       [undefined, "http"],
@@ -253,7 +254,7 @@ test("a service's endpoints, as this host reaches them", () => {
     ],
   });
   const addresses = (port: number, services: ReadonlyMap<string, ServiceState>): string[] => {
-    const [assignment] = resources(endpointsFile({ ...web, port }, services, options));
+    const [assignment] = resources(endpointsFile({ ...WEB, port }, services, options));
     const groups = (assignment?.endpoints ?? []) as { lb_endpoints: Tree[] }[];
     return (groups[0]?.lb_endpoints ?? []).map((it) => {
       const { endpoint } = it as { endpoint: { address: { socket_address: Tree } } };
@@ -275,7 +276,7 @@ test("a service's endpoints, as this host reaches them", () => {
 test("a port's name declares HTTP/2", () => {
   const http2 = (name: string): boolean => {
     const state = ServiceState.fromPartial({ ports: [{ name, port: 80, protocol: "TCP" }] });
-    const { text } = clustersFile(new Map([["w", web]]), new Map([["shop/web", state]]), options);
+    const { text } = clustersFile(new Map([["w", WEB]]), new Map([["shop/web", state]]), options);
     return text.includes("http2_protocol_options");
   };
   for (const name of ["grpc", "grpc-api", "h2c", "http2", "http2-x"]) assert.equal(http2(name), true, name);
@@ -283,7 +284,7 @@ test("a port's name declares HTTP/2", () => {
 });
 
 test("any history of changes ends in the files that everything at once gives", async (t) => {
-  const random = seeded(7);
+  const random = randomOf(7).next;
   const dir = await mkdtemp(join(tmpdir(), "forage-gateway-"));
   const key = new JournalKey(randomBytes(32), "test");
   const known = await KnownGateway.open({
@@ -303,9 +304,9 @@ test("any history of changes ends in the files that everything at once gives", a
       const hostname = `h${Math.floor(random() * 4)}.example`;
       const host = {
         hostname,
-        rules: [{ backends: random() < 0.5 ? [web] : [api, web], route: `shop/r${step % 3}` }],
+        rules: [{ backends: random() < 0.5 ? [WEB] : [API, WEB], route: `shop/r${step % 3}` }],
         certificate: random() < 0.3 ? "c" : "",
-        passthrough: random() < 0.2 ? [api] : [],
+        passthrough: random() < 0.2 ? [API] : [],
       };
       const gone = random() < 0.3;
       if (gone) final.delete(hostname);
@@ -327,7 +328,7 @@ test("no text of a user's becomes structure", () => {
   const [route] = routesOf([
     {
       route: hostile,
-      backends: [{ ...web, service: hostile }],
+      backends: [{ ...WEB, service: hostile }],
       match: {
         path: { type: "Exact", value: hostile },
         headers: [{ type: "", name: hostile, value: hostile }],
@@ -340,14 +341,3 @@ test("no text of a user's becomes structure", () => {
   assert.equal(route?.name, hostile);
   assert.deepEqual((route?.match as Tree | undefined)?.path, hostile);
 });
-
-/** mulberry32. */
-function seeded(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
-  };
-}

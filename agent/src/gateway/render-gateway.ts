@@ -8,7 +8,7 @@ import { encryptedRoutes, endsTls, plainRoutes } from "./envoy/virtual-hosts.ts"
 import type { GatewayView } from "./known-gateway.ts";
 
 export interface RenderOptions extends Omit<ListenerOptions, "certificates"> {
-  /** This host's name. */
+  /** The name of this host. */
   readonly node: string;
 }
 

@@ -8,7 +8,7 @@ import type { HookAction, HookResult } from "./hook.ts";
  * the longest start that is known: a database that restores itself.
  */
 export const POST_START_LIMIT_MS = 600_000;
-/** Each try over the network. Kubernetes has no limit here either. */
+/** The limit of each attempt over the network. Kubernetes has no limit here either. */
 const ATTEMPT_LIMIT_MS = 30_000;
 /** The time for which a post_start hook tries to connect, because a process that has just started does not listen yet. */
 const LISTEN_WAIT_MS = 30_000;

@@ -19,7 +19,7 @@ export class HostConflict extends Error {
 }
 
 const RECORD = "agent.json";
-/** Another agent holds the directory's lock for some milliseconds for each agent of the host. */
+/** The longest wait for the directory's lock. Another agent holds it for some milliseconds for each agent of the host. */
 const LOCK_WAIT_MS = 10_000;
 const LOCK_RETRY_MS = 50;
 

@@ -4,7 +4,7 @@ import type { ContainerUsage } from "../runtime/runtime.ts";
 
 export interface ContainerMetricSources {
   readonly statuses: () => readonly PodStatus[];
-  /** From the container's cgroup; undefined if it isn't running. */
+  /** Reads the container's usage from its cgroup. Returns undefined if it isn't running. */
   readonly usage: (containerId: string) => Promise<ContainerUsage | undefined>;
 }
 

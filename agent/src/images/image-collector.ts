@@ -9,7 +9,7 @@ export interface ImageCollectorOptions {
   readonly clock: Clock;
   readonly records: ImageRecords;
   readonly limits: CollectionLimits;
-  /** As all pods that are assigned to this host name them, whatever state they are in. */
+  /** Returns the images that the pods assigned to this host name, in whatever state the pods are. */
   readonly wanted: () => readonly string[];
   /** Returns the use of a directory's file system, in percent of the usable space. */
   readonly usedPercent: (directory: string) => Promise<number>;
@@ -38,7 +38,7 @@ export class ImageCollector {
     this.#options = options;
   }
 
-  /** Looks every five minutes until the signal. */
+  /** Collects every five minutes until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock, events } = this.#options;
     for (let waitMs = FIRST_MS; ; waitMs = INTERVAL_MS) {
@@ -50,7 +50,7 @@ export class ImageCollector {
     }
   }
 
-  /** Looks once. */
+  /** Collects once. */
   async collect(signal: AbortSignal): Promise<void> {
     const { limits, clock, records } = this.#options;
     const plan = planCollection(await this.#look(signal), limits, clock.nowMs());

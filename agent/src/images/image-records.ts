@@ -8,7 +8,9 @@ import { fullForm } from "../runtime/image-reference.ts";
 export interface ImageRecord {
   /** Wall clock. */
   readonly lastUsedMs: number;
-  /** Only those that pulled it with a login of their own; undefined: whoever is on this host. */
+  /**
+   * The namespaces that may use the image because they pulled it with their own credentials. Undefined: every namespace may.
+   */
   readonly namespaces?: readonly string[];
 }
 
@@ -74,7 +76,7 @@ export class ImageRecords implements ImageAccess {
     }
   }
 
-  /** Forgets all others. */
+  /** Forgets the records of all other images. */
   keep(references: Iterable<string>): void {
     const keys = new Set([...references].map(fullForm));
     for (const key of [...this.#records.keys()]) if (!keys.has(key)) this.#records.delete(key);

@@ -1,4 +1,4 @@
-import { decodeRecord, encodeRecord, RecordKind } from "./record-frame.ts";
+import { decodeRecord, encodeRecord, RECORD_KIND } from "./record-frame.ts";
 
 export const INDEX_FILE = "index";
 
@@ -34,12 +34,12 @@ export function encodeIndex(index: JournalIndex): Buffer {
     generation: index.generation,
     pods: [...index.pods],
   });
-  return encodeRecord(RecordKind.index, Buffer.from(text));
+  return encodeRecord(RECORD_KIND.index, Buffer.from(text));
 }
 
 /** Throws an Error that says what is wrong. */
 export function decodeIndex(bytes: Buffer): JournalIndex {
-  const read: unknown = JSON.parse(decodeRecord(RecordKind.index, bytes).toString());
+  const read: unknown = JSON.parse(decodeRecord(RECORD_KIND.index, bytes).toString());
   if (!isStoredIndex(read)) throw new Error("fields are missing");
   return { ...read, epoch: BigInt(read.epoch), revision: BigInt(read.revision), pods: new Map(read.pods) };
 }

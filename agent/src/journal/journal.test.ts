@@ -8,7 +8,7 @@ import { Journal } from "./journal.ts";
 import { JournalError, type JournalErrorCode } from "./journal-error.ts";
 import { JournalKey } from "./journal-key.ts";
 import type { PodState } from "./pod-state.ts";
-import { encodeRecord, RecordKind } from "./record-frame.ts";
+import { encodeRecord, RECORD_KIND } from "./record-frame.ts";
 
 const signal = new AbortController().signal;
 const KEY = aKey(1);
@@ -303,7 +303,7 @@ test("a pod's record put in another's place is refused", async () => {
 test("unencrypted records of earlier versions are read, and encrypted", async () => {
   await (await open()).replace({ clusterId: "c", revision: 3n, pods: [aPod("a"), aPod("b")] });
   const plain = PodAssignment.encode(aPod("a", "a-plain-text")).finish();
-  await writeFile(join(dir, "pods", "a.1.pod"), encodeRecord(RecordKind.pod, plain));
+  await writeFile(join(dir, "pods", "a.1.pod"), encodeRecord(RECORD_KIND.pod, plain));
   const journal = await open();
   assert.equal(journal.desired().get("a")?.specHash, "a-plain-text");
   assert.deepEqual(await podFiles(), ["a.2.pod", "b.1.pod"]);

@@ -15,7 +15,7 @@ import {
   stateFileName,
 } from "./load-journal.ts";
 import type { PodState } from "./pod-state.ts";
-import { encodeRecord, RecordKind } from "./record-frame.ts";
+import { encodeRecord, RECORD_KIND } from "./record-frame.ts";
 import { StateFiles } from "./state-files.ts";
 
 /** A record holds one pod with its configuration; the coordinator's store takes no value above 1.5 MiB. */
@@ -169,7 +169,7 @@ export class Journal {
     return this.#states.get(uid);
   }
 
-  /** Also of pods that are no longer desired, until they are removed. */
+  /** Returns the states of all pods, including pods that are no longer desired and not yet removed. */
   states(): ReadonlyMap<string, PodState> {
     return this.#states;
   }
@@ -179,7 +179,10 @@ export class Journal {
     return join(this.#dir, STATES_DIRECTORY, stateFileName(uid));
   }
 
-  /** Seen by `state()` at once; resolves when it, or a later state of this pod, is on disk. */
+  /**
+   * Saves the pod's state. `state()` returns it at once; the promise resolves when it, or a later state of this pod, is on
+   * disk.
+   */
   async saveState(uid: string, state: PodState): Promise<void> {
     this.#assertOpen();
     assertUid(uid);
@@ -187,7 +190,7 @@ export class Journal {
     await this.#stateFiles.write(uid, state).catch(writeFailed);
   }
 
-  /** Forgets the pod's state, and its assignment if there still is one. Unknown uids are fine. */
+  /** Removes the pod's state, and its assignment if there is one. Ignores unknown uids. */
   async remove(uid: string): Promise<void> {
     this.#assertOpen();
     const state = this.#states.get(uid);
@@ -229,7 +232,7 @@ export class Journal {
     return result;
   }
 
-  /** New files first, then the index that makes them count, then away with the old ones. */
+  /** Writes new files first, then the index that refers to them, and then removes the old files. */
   async #commit(
     head: Pick<JournalIndex, "clusterId" | "epoch" | "revision" | "lineage">,
     upserts: ReadonlyMap<string, PodAssignment>,
@@ -243,7 +246,7 @@ export class Journal {
       const bytes = encodePod(pod);
       if (!rewrite && this.#holds(uid, bytes)) continue;
       pods.set(uid, generation);
-      const record = encodeRecord(RecordKind.sealedPod, this.#key.seal(uid, bytes));
+      const record = encodeRecord(RECORD_KIND.sealedPod, this.#key.seal(uid, bytes));
       files.push({ name: podFileName(uid, generation), bytes: record });
     }
     for (const uid of removals) pods.delete(uid);

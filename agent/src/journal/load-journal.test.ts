@@ -6,7 +6,7 @@ import { afterEach, beforeEach, test } from "node:test";
 import { PodAssignment } from "@forage/proto/forage/agent/v1/agent";
 import { Journal } from "./journal.ts";
 import { JournalKey } from "./journal-key.ts";
-import { encodeRecord, RecordKind } from "./record-frame.ts";
+import { encodeRecord, RECORD_KIND } from "./record-frame.ts";
 
 const signal = new AbortController().signal;
 const KEY = aKey(1);
@@ -28,7 +28,7 @@ test("a damaged pod that is no longer assigned is damaged no longer", async () =
 test("a record of before encryption put in another pod's place is refused", async () => {
   await (await open()).replace({ clusterId: "c", revision: 1n, pods: [aPod("a"), aPod("b")] });
   const plain = PodAssignment.encode(aPod("a")).finish();
-  await writeFile(join(dir, "pods", "b.1.pod"), encodeRecord(RecordKind.pod, plain));
+  await writeFile(join(dir, "pods", "b.1.pod"), encodeRecord(RECORD_KIND.pod, plain));
   const again = await open();
   assert.deepEqual([...again.desired().keys()], ["a"]);
   assert.deepEqual([...again.damaged], ["b"]);

@@ -13,7 +13,7 @@ import {
 } from "./journal-index.ts";
 import { type JournalKey, WrongKeyError } from "./journal-key.ts";
 import { decodePodState, type PodState } from "./pod-state.ts";
-import { decodeRecord, isRecordOf, RecordKind } from "./record-frame.ts";
+import { decodeRecord, isRecordOf, RECORD_KIND } from "./record-frame.ts";
 
 export const PODS_DIRECTORY = "pods";
 export const STATES_DIRECTORY = "states";
@@ -32,7 +32,7 @@ export interface LoadedJournal {
   readonly index: JournalIndex;
   readonly desired: Map<string, PodAssignment>;
   readonly states: Map<string, PodState>;
-  /** Pods whose records are not encrypted: an older agent's. */
+  /** Pods whose records are not encrypted because an older agent wrote them. */
   readonly plain: readonly string[];
   readonly problems: readonly JournalProblem[];
 }
@@ -126,8 +126,8 @@ async function loadPods(
     const name = podFileName(uid, generation);
     try {
       const bytes = await files.read(join(dir, name));
-      const sealed = isRecordOf(RecordKind.sealedPod, bytes);
-      const payload = decodeRecord(sealed ? RecordKind.sealedPod : RecordKind.pod, bytes);
+      const sealed = isRecordOf(RECORD_KIND.sealedPod, bytes);
+      const payload = decodeRecord(sealed ? RECORD_KIND.sealedPod : RECORD_KIND.pod, bytes);
       const pod = PodAssignment.decode(sealed ? key.unseal(uid, payload) : payload);
       if (pod.uid !== uid) throw new Error(`the record holds pod ${pod.uid}`);
       desired.set(uid, pod);
@@ -169,7 +169,7 @@ async function loadStates(
     if (!name.endsWith(STATE_SUFFIX)) continue;
     const uid = name.slice(0, -STATE_SUFFIX.length);
     try {
-      states.set(uid, decodePodState(decodeRecord(RecordKind.state, await files.read(join(dir, name)))));
+      states.set(uid, decodePodState(decodeRecord(RECORD_KIND.state, await files.read(join(dir, name)))));
     } catch (error) {
       problems.push({
         kind: "state",

@@ -1,7 +1,7 @@
 import { crc32 } from "node:zlib";
 
 /** The kinds of journal file. The numbers are on disk, so never reuse one. */
-export const RecordKind = {
+export const RECORD_KIND = {
   index: 1,
   pod: 2,
   state: 3,
@@ -11,14 +11,14 @@ export const RecordKind = {
   workspaceState: 7,
   workspaceSecrets: 8,
 } as const;
-export type RecordKind = (typeof RecordKind)[keyof typeof RecordKind];
+export type RECORD_KIND = (typeof RECORD_KIND)[keyof typeof RECORD_KIND];
 
 const MAGIC = 0x46524a4c; // "FRJL"
 const VERSION = 1;
 const HEADER_BYTES = 16;
 
 /** Header (magic, kind, version, length, CRC-32 over all but itself) and payload, as stored in a file of its own. */
-export function encodeRecord(kind: RecordKind, payload: Uint8Array): Buffer {
+export function encodeRecord(kind: RECORD_KIND, payload: Uint8Array): Buffer {
   const bytes = Buffer.alloc(HEADER_BYTES + payload.byteLength);
   bytes.writeUInt32BE(MAGIC, 0);
   bytes.writeUInt8(kind, 4);
@@ -30,7 +30,7 @@ export function encodeRecord(kind: RecordKind, payload: Uint8Array): Buffer {
 }
 
 /** Reports whether the bytes claim to be of this kind. Checks nothing else. */
-export function isRecordOf(kind: RecordKind, bytes: Buffer): boolean {
+export function isRecordOf(kind: RECORD_KIND, bytes: Buffer): boolean {
   return bytes.byteLength >= HEADER_BYTES && bytes.readUInt8(4) === kind;
 }
 
@@ -44,7 +44,7 @@ export function isFramed(bytes: Buffer): boolean {
 }
 
 /** The payload; throws an Error that says what is wrong with the bytes. */
-export function decodeRecord(kind: RecordKind, bytes: Buffer): Buffer {
+export function decodeRecord(kind: RECORD_KIND, bytes: Buffer): Buffer {
   if (bytes.byteLength < HEADER_BYTES) throw new Error(`only ${bytes.byteLength} bytes long`);
   if (bytes.readUInt32BE(0) !== MAGIC) throw new Error("not a journal record");
   if (bytes.readUInt8(5) !== VERSION)

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { JournalFiles } from "./journal-files.ts";
 import { stateFileName } from "./load-journal.ts";
 import { encodePodState, type PodState } from "./pod-state.ts";
-import { encodeRecord, RecordKind } from "./record-frame.ts";
+import { encodeRecord, RECORD_KIND } from "./record-frame.ts";
 
 interface Waiter {
   readonly resolve: () => void;
@@ -68,7 +68,7 @@ async function writeBatch(
   for (const [uid, state] of changed) {
     if (state === undefined) removed.push(uid);
     else
-      files.push({ name: stateFileName(uid), bytes: encodeRecord(RecordKind.state, encodePodState(state)) });
+      files.push({ name: stateFileName(uid), bytes: encodeRecord(RECORD_KIND.state, encodePodState(state)) });
   }
   await Promise.all(removed.map((uid) => disk.remove(join(dir, stateFileName(uid)))));
   if (files.length > 0) await disk.write(dir, files);

@@ -58,7 +58,7 @@ export class AssignmentIntake {
     });
   }
 
-  /** Pods that are assigned to this host, without those that end although the disk does not know yet. */
+  /** Returns the pods assigned to this host, without those whose removal is not on disk yet. */
   assigned(): ReadonlyMap<string, PodAssignment> {
     const { journal } = this.#options;
     const held = this.#unwritten;

@@ -44,7 +44,7 @@ export class AssignmentReader {
     });
   }
 
-  /** Forgets the tokens of all others. */
+  /** Forgets the tokens of all pods that are not assigned. */
   keepOnly(assigned: { has(uid: string): boolean }): void {
     for (const uid of [...this.#newest.keys()]) if (!assigned.has(uid)) this.#newest.delete(uid);
   }

@@ -36,13 +36,17 @@ export function openAgentClient(address: CoordinatorAddress, identity: NodeIdent
   return new AgentServiceClient(target(address), credentials, CHANNEL_OPTIONS);
 }
 
+/** The data that the coordinator may send before this side has taken it. With HTTP/2's default each 64 KiB wait for a round trip. */
+const CONTENT_WINDOW_BYTES = 1024 * 1024;
+
 /** A channel for workspaces alone: archives must not share a window with the node's own stream. */
 export function openWorkspaceClient(
   address: CoordinatorAddress,
   { pair, caPem }: NodeIdentity,
 ): WorkspaceNodeServiceClient {
   const credentials = channelCredentials({ caPem, certPem: pair.chainPem, keyPem: pair.keyPem });
-  return new WorkspaceNodeServiceClient(target(address), credentials, CHANNEL_OPTIONS);
+  const window = { "grpc-node.flow_control_window": CONTENT_WINDOW_BYTES };
+  return new WorkspaceNodeServiceClient(target(address), credentials, { ...CHANNEL_OPTIONS, ...window });
 }
 
 /** A channel for Destination alone: thousands of streams must not share a window with the node's own. */

@@ -40,7 +40,10 @@ export class Connection {
     this.welcome = welcome;
   }
 
-  /** Says hello and waits for the welcome. The client is closed if that fails, and later by `close`. Rejects with a LinkError. */
+  /**
+   * Opens the connection: sends the hello and waits for the welcome. Closes the client if that fails; otherwise `close` does.
+   * Rejects with a LinkError.
+   */
   static async open(
     client: AgentServiceClient,
     hello: Hello,

@@ -29,7 +29,7 @@ export interface LinkOptions {
   /** New with every start of the agent. */
   readonly sessionId: string;
   readonly clock: Clock;
-  /** In [0, 1). */
+  /** A source of random numbers in [0, 1). */
   readonly random: () => number;
   readonly journal: Journal;
   readonly pods: AssignedPods;
@@ -89,12 +89,15 @@ export class CoordinatorLink {
     void this.#connection?.send({ $case: "nodeReport", value: node.report() });
   }
 
-  /** Does nothing without a connection: the coordinator repeats its order with the next one. */
+  /**
+   * Reports that a claim was removed. Does nothing without a connection, because the coordinator repeats its order on the next
+   * one.
+   */
   claimRemoved(claim: ClaimRef): void {
     void this.#connection?.send({ $case: "claimsRemoved", value: { claims: [claim] } });
   }
 
-  /** Until the signal aborts. */
+  /** Runs until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock, random } = this.#options;
     for (let failures = 0; !signal.aborted; ) {

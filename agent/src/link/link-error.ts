@@ -1,5 +1,5 @@
 export type LinkErrorCode =
-  /** No certificate and no join token. */
+  /** The agent has no certificate and no join token. */
   | "NO_IDENTITY"
   /** The certificate ran out; only a fresh join token helps. */
   | "CERTIFICATE_EXPIRED"
@@ -7,11 +7,11 @@ export type LinkErrorCode =
   | "CERTIFICATE_NOT_YET_VALID"
   /** The coordinator refused the join token, or the node. */
   | "REFUSED"
-  /** Another cluster, or a coordinator that runs on older data than it had sent. */
+  /** The coordinator belongs to another cluster, or runs on older data than it had sent. */
   | "NOT_OURS"
-  /** It answers, but not as a coordinator would. */
+  /** The other side answers, but not as a coordinator does. */
   | "PROTOCOL"
-  /** It can't be reached, or the connection broke. */
+  /** The coordinator can't be reached, or the connection broke. */
   | "UNAVAILABLE"
   /** The coordinator's message could not be written to disk. */
   | "DISK";

@@ -106,7 +106,7 @@ export async function serveStream(connection: Connection, options: StreamOptions
   }
 }
 
-/** As it is now, and whenever it changes, which is seldom. Returns how to stop. */
+/** Sends the gateway's status now and after each change, which is seldom. Returns a function that stops it. */
 function reportGateway(connection: Connection, gateway: Gateway): () => void {
   const tell = (value: GatewayStatus): void => void connection.send({ $case: "gateway", value });
   const status = gateway.status();

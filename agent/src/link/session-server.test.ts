@@ -33,6 +33,19 @@ test("a session beyond the limit is refused, and a place is free again once one 
   assert.equal(server.count, 0);
 });
 
+test("connections to ports of one pod leave sessions to others", async () => {
+  const server = new SessionServer(aHost());
+  const forwards = Array.from({ length: 129 }, () => open(server, { podUid: "p1", kind: PORT_FORWARD }));
+  assert.match((await forwards[128]?.outcome)?.error ?? "", /128 connections to ports of this pod are open/);
+  const others = [open(server, { podUid: "p2", kind: PORT_FORWARD }), open(server, { podUid: "p1" })];
+  await settled();
+  assert.deepEqual(
+    others.map(({ ended }) => ended),
+    [false, false],
+  );
+  server.close();
+});
+
 test("a port-forward ends when its pod gets another place in the network, and no other session does", {
   timeout: 20_000,
 }, async () => {
@@ -88,6 +101,7 @@ function aHost(change: Partial<SessionHost> = {}): SessionHost {
     exec: unused,
     dial: async () => new PassThrough(),
     copy: unused,
+    sftp: unused,
     ...change,
   };
 }

@@ -1,5 +1,11 @@
 import { messageOf } from "@forage/common/message-of";
-import type { AgentServiceClient, SessionEnd, SessionRequest } from "@forage/proto/forage/agent/v1/agent";
+import type {
+  AgentServiceClient,
+  CopyOptions,
+  SessionEnd,
+  SessionRequest,
+  SftpOptions,
+} from "@forage/proto/forage/agent/v1/agent";
 import type { FoundContainer } from "../pods/find-container.ts";
 import { FrameWriter } from "../sessions/frame-writer.ts";
 import { readInput } from "../sessions/read-input.ts";
@@ -11,14 +17,18 @@ import type { Session } from "../sessions/session.ts";
 
 /** The subjects of sessions. */
 export interface SessionHost {
-  /** Without a name: the main container. Undefined if there is no such pod or container. */
+  /**
+   * Finds the container of a pod; an empty name means the main container. Returns undefined if the pod or container doesn't
+   * exist.
+   */
   find(podUid: string, container: string): FoundContainer | undefined;
   /** Returns a text that identifies the pod's present network and changes with it; undefined while it has none. */
   networkOf(podUid: string): string | undefined;
   readonly readLog: ReadLog;
   readonly exec: RunExec;
   readonly dial: DialPod;
-  readonly copy: StartCopy;
+  readonly copy: StartCopy<CopyOptions>;
+  readonly sftp: StartCopy<SftpOptions>;
 }
 
 // Each holds a stream and, for an exec, a process on the host. A browser opens a dozen connections through one port-forward.
@@ -27,6 +37,7 @@ const SESSIONS_MAX = 256;
 interface OpenSession {
   readonly ending: AbortController;
   readonly podUid: string;
+  readonly isForward: boolean;
   /** The network of a port-forward, which ends when the pod moves to another one. */
   readonly network?: string;
 }
@@ -50,10 +61,10 @@ export class SessionServer {
     stream.on("error", () => ending.abort());
     stream.on("close", () => ending.abort());
     const writer = new FrameWriter(stream, ending.signal);
-    const full = this.#open.size >= SESSIONS_MAX;
+    const refusal = this.#refusalOf(request);
     const session = this.#note(request, ending);
-    const served = full
-      ? Promise.reject(new Error(`${SESSIONS_MAX} sessions are open on this node`))
+    const served = refusal
+      ? Promise.reject(new Error(refusal))
       : this.#serve(request, writer, ending.signal, (taker) => {
           void readInput(taker, stream).finally(() => ending.abort());
         });
@@ -74,7 +85,7 @@ export class SessionServer {
       });
   }
 
-  /** To be called when something about the pod changed. */
+  /** Must be called after each change of the pod. */
   podChanged(podUid: string): void {
     for (const { ending, network, podUid: uid } of this.#open) {
       if (uid === podUid && network !== undefined && this.#host.networkOf(podUid) !== network)
@@ -86,9 +97,19 @@ export class SessionServer {
     for (const { ending } of this.#open) ending.abort(new Error("the agent is stopping"));
   }
 
+  #refusalOf({ podUid, kind }: SessionRequest): string | undefined {
+    const open = this.#open.size;
+    if (open >= SESSIONS_MAX) return `${SESSIONS_MAX} sessions are open on this node`;
+    if (kind?.$case !== "portForward") return undefined;
+    const ofPod = [...this.#open].filter((it) => it.isForward && it.podUid === podUid).length;
+    // A pod's ports may have many visitors. They take half of the sessions at most, and always leave some to other pods.
+    return ofPod >= SESSIONS_MAX - open ? `${ofPod} connections to ports of this pod are open` : undefined;
+  }
+
   #note({ podUid, kind }: SessionRequest, ending: AbortController): OpenSession {
-    const network = kind?.$case === "portForward" ? this.#host.networkOf(podUid) : undefined;
-    const session = { ending, podUid, ...(network !== undefined && { network }) };
+    const isForward = kind?.$case === "portForward";
+    const network = isForward ? this.#host.networkOf(podUid) : undefined;
+    const session = { ending, podUid, isForward, ...(network !== undefined && { network }) };
     this.#open.add(session);
     return session;
   }
@@ -112,6 +133,8 @@ export class SessionServer {
         return servePortForward(session, kind.value, host.dial);
       case "copy":
         return serveCopy(session, kind.value, host.copy);
+      case "sftp":
+        return serveCopy(session, kind.value, host.sftp);
       case undefined:
         throw new Error("the session request is empty");
       default:

@@ -6,7 +6,7 @@ import type { TokenStore } from "./assignment-reader.ts";
 const SAFE_NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,199}$/;
 
 export interface TokenFilesOptions {
-  /** On tmpfs; made if missing, for root only. */
+  /** A directory on tmpfs. Created if missing, accessible to root only. */
   readonly directory: string;
   readonly onError: (error: unknown) => void;
 }

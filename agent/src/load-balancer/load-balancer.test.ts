@@ -7,24 +7,24 @@ import type { HeldRecords } from "./held-addresses-file.ts";
 import { LoadBalancer } from "./load-balancer.ts";
 import type { HeldAddress } from "./plan-addresses.ts";
 
-const ips = ["192.0.2.50", "192.0.2.51", "192.0.2.52"];
+const IPS = ["192.0.2.50", "192.0.2.51", "192.0.2.52"];
 
 test("all addresses are there before the first is announced, and each is announced seven times more", async (t) => {
   const { balancer, host, clock } = setUp(t);
-  host.wanted(ips);
+  host.wanted(IPS);
   balancer.heard(true);
   await balancer.start();
   const kinds = host.calls.map((call) =>
     call.includes("arping") ? "announce" : call.split(" ").slice(0, 3).join(" "),
   );
   assert.deepEqual(kinds.slice(-9), [
-    ...ips.map(() => "ip address replace"),
-    ...ips.flatMap(() => ["announce", "announce"]),
+    ...IPS.map(() => "ip address replace"),
+    ...IPS.flatMap(() => ["announce", "announce"]),
   ]);
   host.calls.length = 0;
   await clock.pass(60_000);
   const announced = host.calls.filter((call) => call.includes("arping") && call.includes("-U"));
-  assert.equal(announced.length, 7 * ips.length);
+  assert.equal(announced.length, 7 * IPS.length);
 });
 
 test("renews leases several times before they end, and runs nothing without addresses", async (t) => {
@@ -33,7 +33,7 @@ test("renews leases several times before they end, and runs nothing without addr
   await balancer.start();
   await clock.pass(60_000);
   assert.equal(host.calls.length, 0, host.calls.join());
-  host.wanted(ips.slice(0, 1));
+  host.wanted(IPS.slice(0, 1));
   await balancer.update();
   host.calls.length = 0;
   await clock.pass(30_000);
@@ -45,7 +45,7 @@ test("renews leases several times before they end, and runs nothing without addr
 
 test("of two cut-off hosts without the address, the first one to find it unused takes it", async (t) => {
   const { balancer, host, clock } = setUp(t);
-  host.wanted(ips.slice(0, 1));
+  host.wanted(IPS.slice(0, 1));
   await balancer.start();
   assert.ok(host.has.has("192.0.2.50"), "nobody else had it");
   host.taken = true;
@@ -80,7 +80,7 @@ test("a host whose services are lost keeps the addresses it holds, until it has 
 
 test("a failed probe changes nothing, and is reported", async (t) => {
   const { balancer, host, clock } = setUp(t);
-  host.wanted(ips.slice(0, 1));
+  host.wanted(IPS.slice(0, 1));
   host.taken = undefined;
   await balancer.start();
   await clock.pass(20_000);
@@ -90,7 +90,7 @@ test("a failed probe changes nothing, and is reported", async (t) => {
 
 test("a probe's answer after the coordinator has reconnected changes nothing", async (t) => {
   const { balancer, host } = setUp(t);
-  host.wanted(ips.slice(0, 1));
+  host.wanted(IPS.slice(0, 1));
   await balancer.start();
   const answer = Promise.withResolvers<void>();
   host.beforeAnswer = answer.promise;
@@ -109,7 +109,7 @@ test("a probe's answer after the coordinator has reconnected changes nothing", a
 
 test("an address that can't be written down isn't given to the host", async (t) => {
   const { balancer, host, held } = setUp(t);
-  host.wanted(ips.slice(0, 1));
+  host.wanted(IPS.slice(0, 1));
   held.isFull = true;
   balancer.heard(true);
   await balancer.start();
@@ -122,10 +122,10 @@ test("an address that can't be written down isn't given to the host", async (t) 
 
 test("a removed address is no longer announced, and nothing runs after close", async (t) => {
   const { balancer, host, clock } = setUp(t);
-  host.wanted(ips.slice(0, 2));
+  host.wanted(IPS.slice(0, 2));
   balancer.heard(true);
   await balancer.start();
-  host.wanted(ips.slice(1, 2));
+  host.wanted(IPS.slice(1, 2));
   await balancer.update();
   host.calls.length = 0;
   await clock.pass(2_000);

@@ -16,7 +16,7 @@ export interface LoadBalancerOptions {
   readonly services: ServicesView;
   /** Reports that the services are unknown because their file was lost: the host then keeps the addresses it holds. */
   readonly servicesLost?: () => boolean;
-  /** This host's name. */
+  /** The name of this host. */
   readonly node: string;
   /** The interface on which addresses are announced; undefined: the interface of their network. */
   readonly interface: string | undefined;
@@ -34,12 +34,15 @@ export interface LoadBalancerOptions {
 const RENEW_MS = 5_000;
 /** Repeats announcements, because broadcasts get lost, and a node that has not yet received the change may answer in between. */
 const ANNOUNCE_AGAIN_MS = [250, 1_000, 2_000, 4_000, 8_000, 16_000, 28_000];
-/** After giving way this node waits for up to so long before it asks whether the address is free again. */
+/**
+ * After this node has released an address to another, it waits up to this long before it probes whether the address is free
+ * again.
+ */
 const YIELD_MS = 15_000;
-/** Each takes two seconds, and all of them must fit into a lease. */
+/** The number of concurrent probes. Each takes two seconds, and all of them must fit into a lease. */
 const PROBES_AT_ONCE = 32;
 
-const howToProbe =
+const HOW_TO_PROBE =
   "whether another host has taken it over can't be found out, which needs busybox (IPv4) and the package ndisc6 (IPv6)";
 
 /**
@@ -61,7 +64,7 @@ export class LoadBalancer {
   #cancelRenewal: (() => void) | undefined;
   #closed = false;
 
-  /** Goes on at once with what an agent before this one has given to the host. */
+  /** Takes over the addresses that an earlier life of the agent added to the host. */
   constructor(options: LoadBalancerOptions) {
     this.#options = options;
     void this.update();
@@ -152,7 +155,7 @@ export class LoadBalancer {
       started: this.#started,
     });
     const failures = await this.#takeAll(steps);
-    const unprobed = [...this.#unprobed].map((ip) => `load balancer ${ip}: ${howToProbe}`);
+    const unprobed = [...this.#unprobed].map((ip) => `load balancer ${ip}: ${HOW_TO_PROBE}`);
     const told = [...problems, ...failures, ...unprobed];
     for (const problem of told.filter((it) => !this.#problems.includes(it)))
       this.#options.onProblem("load-balancer-impaired", problem);

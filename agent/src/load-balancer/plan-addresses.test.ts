@@ -3,30 +3,38 @@ import { describe, test } from "node:test";
 import type { AddressedLink } from "./connected-networks.ts";
 import { type AddressPlanInput, type AddressStep, planAddresses } from "./plan-addresses.ts";
 
-const ip = "192.0.2.50";
+const IP = "192.0.2.50";
 const bare = [link("eth0", "192.0.2.7/24"), link("eth1", "198.51.100.7/24")];
-const holding = [link("eth0", "192.0.2.7/24", `${ip}/32`), link("eth1", "198.51.100.7/24")];
-const wanted = [{ ip, alone: false }];
-const held = [{ ip, interface: "eth0" }];
+const holding = [link("eth0", "192.0.2.7/24", `${IP}/32`), link("eth1", "198.51.100.7/24")];
+const WANTED = [{ ip: IP, alone: false }];
+const HELD = [{ ip: IP, interface: "eth0" }];
 
 describe("what a host does about the addresses that it announces", () => {
   for (const [what, fields, expected, problem] of [
     ["none", {}, []],
-    ["a new one", { wanted }, [`hold ${ip} eth0 for 30 s, new`]],
-    ["a new one that no other node could take", { wanted: [{ ip, alone: true }] }, [`hold ${ip} eth0, new`]],
-    ["one that it has", { wanted, held, links: holding }, [`hold ${ip} eth0 for 30 s`]],
-    ["one that someone took off the interface", { wanted, held }, [`hold ${ip} eth0 for 30 s, new`]],
-    ["one that goes elsewhere", { held, links: holding }, [`drop ${ip} eth0`]],
-    ["one that is gone already", { held }, [`forget ${ip} eth0`]],
+    ["a new one", { wanted: WANTED }, [`hold ${IP} eth0 for 30 s, new`]],
+    [
+      "a new one that no other node could take",
+      { wanted: [{ ip: IP, alone: true }] },
+      [`hold ${IP} eth0, new`],
+    ],
+    ["one that it has", { wanted: WANTED, held: HELD, links: holding }, [`hold ${IP} eth0 for 30 s`]],
+    [
+      "one that someone took off the interface",
+      { wanted: WANTED, held: HELD },
+      [`hold ${IP} eth0 for 30 s, new`],
+    ],
+    ["one that goes elsewhere", { held: HELD, links: holding }, [`drop ${IP} eth0`]],
+    ["one that is gone already", { held: HELD }, [`forget ${IP} eth0`]],
     [
       "one that another host has by now",
-      { wanted, held, links: holding, yielded: new Set([ip]) },
-      [`drop ${ip} eth0`],
+      { wanted: WANTED, held: HELD, links: holding, yielded: new Set([IP]) },
+      [`drop ${IP} eth0`],
     ],
     [
       "one for which the operator names another interface",
-      { wanted, held, links: holding, interface: "eth1" },
-      [`drop ${ip} eth0`, `hold ${ip} eth1 for 30 s, new`],
+      { wanted: WANTED, held: HELD, links: holding, interface: "eth1" },
+      [`drop ${IP} eth0`, `hold ${IP} eth1 for 30 s, new`],
     ],
     [
       "one of no network of its own",
@@ -34,15 +42,19 @@ describe("what a host does about the addresses that it announces", () => {
       [],
       /loadBalancer\.interface/,
     ],
-    ["one that is the host's own", { wanted, links: holding }, [], /by itself/],
-    ["a new one before the rules are there", { wanted, started: false }, []],
+    ["one that is the host's own", { wanted: WANTED, links: holding }, [], /by itself/],
+    ["a new one before the rules are there", { wanted: WANTED, started: false }, []],
     [
       "one that it has, before that",
-      { wanted, held, links: holding, started: false },
-      [`hold ${ip} eth0 for 30 s`],
+      { wanted: WANTED, held: HELD, links: holding, started: false },
+      [`hold ${IP} eth0 for 30 s`],
     ],
-    ["one that it had before a reboot, before that", { wanted, held, started: false }, []],
-    ["one that went elsewhere, before that", { held, links: holding, started: false }, [`drop ${ip} eth0`]],
+    ["one that it had before a reboot, before that", { wanted: WANTED, held: HELD, started: false }, []],
+    [
+      "one that went elsewhere, before that",
+      { held: HELD, links: holding, started: false },
+      [`drop ${IP} eth0`],
+    ],
   ] as const) {
     test(what, () => {
       const { steps, problems } = planAddresses(input(fields));

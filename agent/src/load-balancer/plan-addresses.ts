@@ -3,7 +3,7 @@ import { type AddressedLink, interfaceFor } from "./connected-networks.ts";
 /** An address that this host has to announce. */
 export interface WantedAddress {
   readonly ip: string;
-  /** No other node could: the kernel keeps it for as long as it runs. */
+  /** Whether no other node could announce the address. The kernel then keeps it without a lease. */
   readonly alone: boolean;
 }
 

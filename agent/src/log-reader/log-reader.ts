@@ -31,7 +31,7 @@ export class LogReader {
     return this.#runs.size;
   }
 
-  /** Goes on where another life of it stopped. */
+  /** Continues where an earlier life of the reader stopped. */
   resume(): void {
     const { dir, onError } = this.#parts;
     mkdirSync(dir, { recursive: true, mode: 0o700 });

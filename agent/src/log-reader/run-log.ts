@@ -5,7 +5,7 @@ import { StreamPipe } from "./stream-pipe.ts";
 
 export interface RunLogParts {
   readonly logFile: string;
-  /** To read into; shared with others. */
+  /** The buffer to read into. Other readers share it. */
   readonly buffer: Buffer;
   readonly nowMs: () => number;
   /** Both streams are at their end: the container is gone. */

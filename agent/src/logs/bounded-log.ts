@@ -78,7 +78,7 @@ export class BoundedLog {
     await this.times.flush().catch(this.#parts.onError);
   }
 
-  /** Looks now: notes what came, and trims what is too long. Never rejects. */
+  /** Notes new output and trims the log if it is too long. Never rejects. */
   look(): Promise<void> {
     this.#looking ??= this.#look().finally(() => {
       this.#looking = undefined;

@@ -10,13 +10,13 @@ export interface LogOf {
 
 export interface LogReadOptions {
   readonly follow: boolean;
-  /** Lines from the end; undefined: all. */
+  /** The number of lines from the end. Undefined: all lines. */
   readonly tailLines?: number;
   /** Milliseconds since the epoch: lines that came before are left out. */
   readonly sinceMs?: number;
-  /** Each line begins with when it came, RFC 3339 in UTC, and a space; `FROM/TO` where only an interval is known. */
+  /** Whether each line starts with its time, RFC 3339 in UTC, and a space; `FROM/TO` where only an interval is known. */
   readonly timestamps?: boolean;
-  /** Only lines of this stream. Rejects where the streams of a container weren't kept apart. */
+  /** Restricts the lines to one stream. Rejects where the streams of a container share one log. */
   readonly stream?: LogStream;
 }
 
@@ -54,7 +54,7 @@ export class ContainerLogs {
     }
   }
 
-  /** To be called when something about the pod changed. */
+  /** Must be called after each change of the pod. */
   podChanged(podUid: string): void {
     for (const { of, ended } of this.#followers) {
       if (of.podUid === podUid && !this.#options.isRunning(of)) ended.abort();

@@ -125,7 +125,7 @@ function feeder(lines: EntryLines): (bytes: Buffer) => string {
   };
 }
 
-const tails: readonly { lines: number; stream?: LogStream; expected: string }[] = [
+const TAILS: readonly { lines: number; stream?: LogStream; expected: string }[] = [
   { lines: 0, expected: "" },
   { lines: 1, expected: "tail" },
   { lines: 2, expected: "e2\ntail" },
@@ -138,7 +138,7 @@ const tails: readonly { lines: number; stream?: LogStream; expected: string }[] 
   { lines: 2, stream: "stdout", expected: "o3 end\ntail" },
   { lines: 9, stream: "stdout", expected: "o1\no2\no3 end\ntail" },
 ];
-for (const { lines, stream, expected } of tails) {
+for (const { lines, stream, expected } of TAILS) {
   test(`the last ${lines} lines of ${stream ?? "both streams"}`, async (t) => {
     const path = logOf(t, [out("o1\no2\no3"), err("e1\n"), out(" end\n"), err("e2\n"), out("tail")]);
     assert.equal(await read(path, { lines, ...(stream && { stream }) }), expected);

@@ -1,7 +1,7 @@
 import { decodeEntry, LOG_STREAMS, type LogEntry, type LogStream } from "./log-entry.ts";
 
 export interface EntryLinesOptions {
-  /** Only lines of this one. */
+  /** Restricts the lines to one stream. */
   readonly stream?: LogStream;
   /** RFC 3339 in UTC with milliseconds: lines that began before are left out. */
   readonly since?: string;
@@ -36,7 +36,7 @@ export class EntryLines {
     this.#options = options;
   }
 
-  /** More of the file, from `position` on. Where what was given before ended elsewhere, lines are lost. */
+  /** Adds data of the file from `position` on. Lines are lost if that is not where the last data ended. */
   add(data: Buffer, position: number): Buffer {
     if (position !== this.#next) this.#rest = NOTHING;
     this.#next = position + data.length;
@@ -54,7 +54,7 @@ export class EntryLines {
     return Buffer.concat(out);
   }
 
-  /** Lines that aren't finished, as far as they are known. */
+  /** Returns the known part of incomplete lines. */
   flush(): Buffer {
     const out: Uint8Array[] = [];
     for (const stream of LOG_STREAMS) this.#showHeld(stream, out);

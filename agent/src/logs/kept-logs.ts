@@ -7,7 +7,7 @@ import { attemptsIn, isAbsent, list, logsOfPod } from "./log-directories.ts";
 export interface KeptLogsOptions {
   readonly clock: Clock;
   readonly onError: (error: unknown) => void;
-  /** For the logs of all kept pods. Default 256 MiB. */
+  /** The limit for the logs of all kept pods. Default: 256 MiB. */
   readonly maxBytes?: number;
 }
 
@@ -26,7 +26,7 @@ interface KeptPod {
   readonly attempts: ReadonlyMap<string, number>;
 }
 
-/** Below the agent's data directory. */
+/** The name of the directory below the agent's data directory. */
 export const KEPT_LOGS_DIRECTORY = "kept-logs";
 
 // A node takes part in few failing rollouts at one time, and each keeps a few pods in the whole fleet.

@@ -37,7 +37,7 @@ export async function readLastLines(file: LogFile, count: number, maxBytes: numb
   return lastText(data, maxBytes);
 }
 
-/** At most the last `maxBytes` of whole lines. */
+/** Returns whole lines from the end of the data, at most `maxBytes` of them. */
 export function lastText(data: Buffer, maxBytes: number): string {
   if (data.length <= maxBytes) return data.toString();
   const lineBreak = data.indexOf(LINE_BREAK);

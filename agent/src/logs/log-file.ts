@@ -58,7 +58,7 @@ export class LogFile {
     return this.#inTurn(() => this.#bounds());
   }
 
-  /** As `bounds`, with when that was so; undefined if there is no file. */
+  /** Returns `bounds` with the time at which they were read. Undefined if there is no file. */
   look(): Promise<LogSnapshot | undefined> {
     return this.#inTurn(async () => {
       const seen = await statIfThere(this.path);

@@ -27,9 +27,9 @@ export interface LogRotatorOptions {
 export interface RotatedTailOptions extends TailOptions {
   /** Milliseconds since the epoch: lines that came before for certain are left out. */
   readonly sinceMs?: number;
-  /** Each line begins with when it came. */
+  /** Whether each line starts with the time at which it was written. */
   readonly timestamps?: boolean;
-  /** Only what came from this one. Rejects where both are one log. */
+  /** Restricts the lines to one stream. Rejects where both streams share one log. */
   readonly stream?: LogStream;
 }
 
@@ -62,7 +62,7 @@ export class LogRotator {
     if (!this.#closed) this.#logOf(path).keep();
   }
 
-  /** Its writer has ended. The files stay. */
+  /** Releases a log whose writer has ended. Its files stay. */
   async release(path: string): Promise<void> {
     const log = this.#logs.get(path);
     await log?.release();

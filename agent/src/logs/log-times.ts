@@ -8,7 +8,10 @@ import {
   writeTimeOf,
 } from "./write-times.ts";
 
-/** Some 6 bytes each on disk; read into memory only for readers who want times. */
+/**
+ * The limit of write times kept for a log. Each takes about 6 bytes on disk. They are read into memory only for readers who
+ * request times.
+ */
 const ARRIVALS_MAX = 32_768;
 // Written at once rather than lost with the agent, and what followers are answered from.
 const RECENT_MAX = 256;
@@ -78,7 +81,7 @@ export class LogTimes {
     }
   }
 
-  /** All there is, oldest first. */
+  /** Returns all write times, oldest first. */
   all(): Promise<readonly WriteTime[]> {
     return this.#inTurn(() => this.#all());
   }

@@ -1,7 +1,7 @@
 /** One run's log with all its files. */
 export interface StoredLog {
   readonly path: string;
-  /** On disk. */
+  /** The size on disk. */
   readonly bytes: number;
   /** The time of the last write, milliseconds since the epoch. */
   readonly changedMs: number;
@@ -11,7 +11,7 @@ export interface StoredLog {
 
 export interface LogLimitPlan {
   readonly remove: readonly StoredLog[];
-  /** To be left with their last lines only. */
+  /** Logs to reduce to their last lines. */
   readonly shrink: readonly StoredLog[];
 }
 

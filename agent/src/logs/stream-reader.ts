@@ -1,7 +1,7 @@
 import { closeSync, constants, openSync } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
 import { connect } from "node:net";
-import { execa } from "execa";
+import { runProgram } from "../programs/run-program.ts";
 import {
   hasStreams,
   linkOf,
@@ -29,6 +29,8 @@ export interface StreamReader {
 const ANSWER_TIMEOUT_MS = 5_000;
 const ANSWER_MAX_BYTES = 64 * 1024;
 const MKFIFO_TIMEOUT_MS = 10_000;
+// It writes at most one line.
+const MKFIFO_OUTPUT_BYTES_MAX = 4_096;
 const HOLD = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
 
 /** The reader that serves `dir`, asked over its socket there. */
@@ -100,13 +102,12 @@ export class SocketStreamReader implements StreamReader {
 
 async function makeFifos(paths: readonly string[]): Promise<void> {
   for (const path of paths) await rm(path, { force: true });
-  await execa("mkfifo", ["--mode=600", "--", ...paths], {
-    stdio: "ignore",
+  const { exitCode, stderr, error } = await runProgram("mkfifo", ["--mode=600", "--", ...paths], {
     env: { PATH: "/usr/bin:/bin" },
-    extendEnv: false,
-    timeout: MKFIFO_TIMEOUT_MS,
-    killSignal: "SIGKILL",
+    timeoutMs: MKFIFO_TIMEOUT_MS,
+    outputBytesMax: MKFIFO_OUTPUT_BYTES_MAX,
   });
+  if (exitCode !== 0) throw new Error(`mkfifo: ${stderr.trim() || "failed"}`, { cause: error });
 }
 
 function ask(path: string, request: ReaderRequest): Promise<ReaderAnswer> {

@@ -12,7 +12,7 @@ export interface TailEntriesOptions extends Omit<TailOptions, "upTo" | "tellIdle
   readonly timestamps?: boolean;
 }
 
-/** As {@link tailLog}, of a log whose streams are kept apart: the lines as the container wrote them. */
+/** Like {@link tailLog}, for a log whose streams are kept apart. Yields the lines as the container wrote them. */
 export async function* tailEntries(
   file: LogFile,
   clock: Clock,

@@ -1,5 +1,5 @@
 import { type FileHandle, open, rename, rm, statfs, truncate } from "node:fs/promises";
-import { execa } from "execa";
+import { runProgram } from "../programs/run-program.ts";
 import { streamsDir } from "./stream-places.ts";
 
 /**
@@ -25,6 +25,8 @@ const BLOCK_BYTES_MIN = 4096;
 const COPY_BYTES = 256 * 1024;
 const LINE_BREAK = 0x0a;
 const FALLOCATE_TIMEOUT_MS = 30_000;
+// It writes at most one line.
+const FALLOCATE_OUTPUT_BYTES_MAX = 4_096;
 
 /**
  * Takes what is before the last block of `path` away, after keeping up to `keepBytes` of it, the newest, in `rotatedPath`.
@@ -142,14 +144,10 @@ async function empty(
 
 async function fallocate(mode: "collapse" | "punch", path: string, length: number): Promise<boolean> {
   const option = mode === "collapse" ? "--collapse-range" : "--punch-hole";
-  const result = await execa("fallocate", [option, "--offset=0", `--length=${length}`, "--", path], {
-    stdio: "ignore",
-    // Nothing of the agent's own environment is its business.
+  const result = await runProgram("fallocate", [option, "--offset=0", `--length=${length}`, "--", path], {
     env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin" },
-    extendEnv: false,
-    reject: false,
-    timeout: FALLOCATE_TIMEOUT_MS,
-    killSignal: "SIGKILL",
+    timeoutMs: FALLOCATE_TIMEOUT_MS,
+    outputBytesMax: FALLOCATE_OUTPUT_BYTES_MAX,
   });
   return result.exitCode === 0;
 }

@@ -35,8 +35,8 @@ export function positionSince(
 }
 
 /**
- * At most `most` arrivals that tell of the same bytes: the newer half as it is, of the older half two become one and tell of an
- * interval. So what is old is known less exactly the more has come since.
+ * Reduces write times to at most `most` entries without losing bytes: keeps the newer half and merges pairs of the older half
+ * into intervals. Old times so become less exact as new ones arrive.
  */
 export function thinWriteTimes(writeTimes: readonly WriteTime[], most: number): readonly WriteTime[] {
   let list = writeTimes;
@@ -79,7 +79,7 @@ export function encodeWriteTimes(writeTimes: readonly WriteTime[], shift: number
   return Buffer.concat([head, payload]);
 }
 
-/** All frames that are whole; `wholeBytes` is where the rest begins. */
+/** Decodes all whole frames; `wholeBytes` is the offset of the incomplete rest. */
 export function decodeWriteTimes(
   bytes: Buffer,
   shift: number,

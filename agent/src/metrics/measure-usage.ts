@@ -10,7 +10,7 @@ export interface Usage {
   readonly rate: CpuRate | undefined;
   /** Working set; undefined: not known of every container. */
   readonly memoryBytes: number | undefined;
-  /** For the next time. */
+  /** The reading to pass to the next call. */
   readonly reading: UsageReading;
 }
 

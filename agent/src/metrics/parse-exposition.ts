@@ -1,7 +1,7 @@
 /** A metric of the pod: the sum of all its series. */
 export type ScrapedValue =
   | { readonly kind: "gauge" | "counter"; readonly sum: number }
-  /** It is there, but no sum of it means anything. */
+  /** The metric exists, but a sum of it would be meaningless. */
   | { readonly kind: "unusable"; readonly why: string };
 
 /** Returns the exposition format's spelling of a requested name. The format allows letters, digits, '_' and ':' only. */
@@ -71,11 +71,11 @@ function endOfLabels(text: string): number {
   return text.length;
 }
 
-const suffixes = ["_total", "_sum", "_count", "_bucket"] as const;
+const SUFFIXES = ["_total", "_sum", "_count", "_bucket"] as const;
 
 /** Reports whether the type line's family covers a requested name. Series of a family may have suffixes. */
 function isAbout(family: string, wanted: ReadonlyMap<string, string>): boolean {
-  return wanted.has(family) || suffixes.some((suffix) => wanted.has(family + suffix));
+  return wanted.has(family) || SUFFIXES.some((suffix) => wanted.has(family + suffix));
 }
 
 function meaningOf(
@@ -83,7 +83,7 @@ function meaningOf(
   types: ReadonlyMap<string, string>,
   sum: number | undefined,
 ): ScrapedValue | undefined {
-  const suffix = suffixes.find((it) => name.endsWith(it)) ?? "";
+  const suffix = SUFFIXES.find((it) => name.endsWith(it)) ?? "";
   const type = types.get(name) ?? types.get(name.slice(0, name.length - suffix.length)) ?? "";
   if (["histogram", "summary", "gaugehistogram"].includes(type)) {
     if (suffix === "_sum" || suffix === "_count")

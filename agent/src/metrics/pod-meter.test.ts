@@ -54,8 +54,8 @@ class Host {
   }
 }
 
-const usage = { podUid: "p1", usage: true };
-const scrape = { port: 9090, path: "/metrics", scheme: "http", names: ["queue", "done_total"] };
+const USAGE = { podUid: "p1", usage: true };
+const SCRAPE = { port: 9090, path: "/metrics", scheme: "http", names: ["queue", "done_total"] };
 
 test("without requests nothing runs", async () => {
   const host = new Host();
@@ -68,7 +68,7 @@ test("cpu is the mean of the containers together since the last look, memory wha
   const host = new Host();
   host.run("p1", "a", "b");
   await host.clock.run(1_000);
-  host.ask(usage);
+  host.ask(USAGE);
   await host.clock.run(0);
   assert.deepEqual(
     host.samples.map(({ cpuNanoCores, memoryBytes, runningMs, readyMs }) => [
@@ -93,7 +93,7 @@ test("reports a pod that isn't ready as such, and omits a pod that doesn't run",
   host.run("p2", "b");
   host.pods.set("p2", { ...aStatus("p2", host.clock.nowMs(), ["b"]), phase: "PENDING" });
   await host.clock.run(1_000);
-  host.ask(usage, { podUid: "p2", usage: true }, { podUid: "unknown", usage: true });
+  host.ask(USAGE, { podUid: "p2", usage: true }, { podUid: "unknown", usage: true });
   await host.clock.run(0);
   assert.deepEqual(
     host.samples.map(({ podUid, runningMs, readyMs }) => [podUid, runningMs, readyMs]),
@@ -104,7 +104,7 @@ test("reports a pod that isn't ready as such, and omits a pod that doesn't run",
 test("a container that can't be read: the pod's use isn't known", async () => {
   const host = new Host();
   host.run("p1", "a", "b");
-  host.ask(usage);
+  host.ask(USAGE);
   await host.clock.run(0);
   host.cpuNanos.delete("b");
   await host.clock.run(15_000);
@@ -116,7 +116,7 @@ test("scrapes requested metrics from the pod's own address, and reports counters
   const host = new Host();
   host.run("p1", "a");
   host.text = "queue 7\ndone_total 30\nother 1\n";
-  host.ask({ podUid: "p1", usage: false, scrape });
+  host.ask({ podUid: "p1", usage: false, scrape: SCRAPE });
   await host.clock.run(0);
   assert.deepEqual(host.scraped, ["http://10.1.0.2:9090/metrics"]);
   assert.equal(host.reads, 0, "its use wasn't asked for");
@@ -131,7 +131,7 @@ test("a pod that doesn't answer times out after 5 s, and others are measured", a
   host.run("p1", "a");
   host.run("p2", "b");
   host.text = undefined;
-  host.ask({ podUid: "p1", usage: true, scrape }, { podUid: "p2", usage: true });
+  host.ask({ podUid: "p1", usage: true, scrape: SCRAPE }, { podUid: "p2", usage: true });
   await host.clock.run(5_000);
   assert.deepEqual(
     host.samples.map(({ podUid, problem }) => [podUid, problem]),
@@ -146,11 +146,11 @@ test("a pod that doesn't answer times out after 5 s, and others are measured", a
 test("another request replaces the one before, at its own pace, without losing what was measured", async () => {
   const host = new Host();
   host.run("p1", "a");
-  host.ask(usage);
+  host.ask(USAGE);
   await host.clock.run(0);
   host.burn("a", 15);
   host.run("p2", "b");
-  host.ask(usage, { podUid: "p2", usage: true });
+  host.ask(USAGE, { podUid: "p2", usage: true });
   await host.clock.run(15_000);
   assert.deepEqual(
     host.samples.slice(1).map(({ podUid, cpuNanoCores }) => [podUid, cpuNanoCores]),
@@ -165,7 +165,7 @@ test("stops when the requests end, when the connection ends, and when it is clos
   const host = new Host();
   host.run("p1", "a");
   for (const end of [() => host.ask(), () => host.meter.ended(host.sink), () => void host.meter.close()]) {
-    host.ask(usage);
+    host.ask(USAGE);
     await host.clock.run(15_000);
     assert.equal(host.clock.pending, 1);
     end();
@@ -179,7 +179,7 @@ test("stops when the requests end, when the connection ends, and when it is clos
 test("the end of an older connection changes nothing", async () => {
   const host = new Host();
   host.run("p1", "a");
-  host.ask(usage);
+  host.ask(USAGE);
   host.meter.ended({ send: async () => undefined });
   await host.clock.run(15_000);
   assert.equal(host.samples.length, 2);
@@ -190,7 +190,7 @@ test("while samples can't be sent, no more are taken", async () => {
   const host = new Host();
   host.run("p1", "a");
   const sent = Promise.withResolvers<void>();
-  host.meter.ask(PodMetricsRequests.fromPartial({ pods: [usage], intervalMs: 1_000 }), {
+  host.meter.ask(PodMetricsRequests.fromPartial({ pods: [USAGE], intervalMs: 1_000 }), {
     send: () => sent.promise,
   });
   await host.clock.run(60_000);

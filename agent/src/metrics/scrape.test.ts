@@ -4,10 +4,10 @@ import { type AddressInfo, createServer as createTcp } from "node:net";
 import { type TestContext, test } from "node:test";
 import { SCRAPE_BYTES_MAX, scrape } from "./scrape.ts";
 
-const limit = { timeout: 60_000 };
+const LIMIT = { timeout: 60_000 };
 const never = new AbortController().signal;
 
-test("gives what the pod answers, whatever it calls it", limit, async (t) => {
+test("gives what the pod answers, whatever it calls it", LIMIT, async (t) => {
   let asked = "";
   const port = await serve(t, (request, response) => {
     asked = `${request.method} ${request.url} ${request.headers["accept-encoding"]}`;
@@ -53,13 +53,13 @@ const refused: readonly (readonly [what: string, RequestListener, RegExp])[] = [
 ];
 
 for (const [what, listener, why] of refused) {
-  test(`${what} is refused`, limit, async (t) => {
+  test(`${what} is refused`, LIMIT, async (t) => {
     const port = await serve(t, listener);
     await assert.rejects(scrape(from(port), never), why);
   });
 }
 
-test("times out on a server that doesn't answer", limit, async (t) => {
+test("times out on a server that doesn't answer", LIMIT, async (t) => {
   const port = await serve(t, () => undefined);
   const late = new AbortController();
   const answer = scrape(from(port), late.signal);
@@ -67,7 +67,7 @@ test("times out on a server that doesn't answer", limit, async (t) => {
   await assert.rejects(answer, /in time/);
 });
 
-test("stops reading an endless answer", limit, async (t) => {
+test("stops reading an endless answer", LIMIT, async (t) => {
   const begun = Promise.withResolvers<void>();
   const port = await serve(t, (_, response) => {
     response.writeHead(200).write("a 1\n");
@@ -80,7 +80,7 @@ test("stops reading an endless answer", limit, async (t) => {
   await assert.rejects(answer, /in time/);
 });
 
-test("fails without a listener, and with one that doesn't speak HTTP", limit, async () => {
+test("fails without a listener, and with one that doesn't speak HTTP", LIMIT, async () => {
   const server = createTcp((socket) => socket.resume().end("SSH-2.0-x\r\n"));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;

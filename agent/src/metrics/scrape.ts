@@ -10,7 +10,7 @@ export interface ScrapeFrom {
   readonly scheme: "http" | "https";
 }
 
-/** Gives the text; rejects with an Error whose message says why there is none. */
+/** Returns the exposition's text. Rejects with an Error whose message says why there is none. */
 export type Scrape = (from: ScrapeFrom, signal: AbortSignal) => Promise<string>;
 
 /** Well above the size of thousands of series. */

@@ -20,9 +20,9 @@ export interface PodAccess {
 }
 
 export interface HostAccess {
-  /** On the bridge's address, where the agent itself answers pods. */
+  /** Ports that pods reach at the bridge's address, where the agent itself answers. */
   readonly onBridge: readonly OpenPort[];
-  /** On all addresses of the host. */
+  /** Ports that are open at all addresses of the host. */
   readonly everywhere: readonly OpenPort[];
 }
 
@@ -76,7 +76,7 @@ ${lines(metadata)}${lines(access.host === undefined ? [] : hostRules(access.host
 `;
 }
 
-/** Some clouds have their name servers there as well. */
+/** Returns rules for the clouds' metadata address. Some clouds have their name servers there as well. */
 function metadataRules(family: IpFamily): readonly string[] {
   const { ip } = FAMILY_WORDS[family];
   return [`${ip} daddr @metadata meta l4proto { tcp, udp } th dport != 53 ${refusal(family)}`];

@@ -13,8 +13,8 @@ testPodNetwork("fake", async () => {
     usedSandboxes: async () => host.sandboxes.size,
     published: async () => {
       const rules = [...host.published].flatMap(([uid, mappings]) =>
-        mappings.map(({ protocol, hostPort, containerPort }): [string, string] => [
-          `${protocol.toLowerCase()} ${hostPort}`,
+        mappings.map(({ protocol, hostPort, containerPort, hostIp }): [string, string] => [
+          `${hostIp === undefined ? "" : `${hostIp} `}${protocol.toLowerCase()} ${hostPort}`,
           `${host.sandboxes.get(uid)?.address} ${containerPort}`,
         ]),
       );

@@ -42,7 +42,7 @@ import { type SandboxRecord, SandboxRecords } from "./sandbox-records.ts";
 import { findForgotten, sandboxOf, takeOverSandboxes } from "./take-over-sandboxes.ts";
 
 export const DEFAULT_POD_CIDR = "10.64.0.0/16";
-/** Below the kernel's range for outgoing connections (32768 up) and Kubernetes' node ports (30000 up). */
+/** The default range, below the kernel's range for outgoing connections (32768 up) and Kubernetes' node ports (30000 up). */
 export const DEFAULT_HOST_PORTS: PortRange = { first: 20_000, last: 29_999 };
 export const DEFAULT_CNI_DIRECTORY = "/usr/lib/cni";
 /** A wave of this many pods starts without waiting for CNI; each costs some 0.2 MB of kernel memory. */
@@ -76,7 +76,7 @@ export interface HostNetworkParts {
   readonly noteDamage: NoteDamage;
 }
 
-/** One entry per decision: fields, then a word for what happened. */
+/** One entry per decision: its fields, then the name of the event. */
 export interface NetworkLog {
   info(fields: object, event: string): void;
   warn(fields: object, event: string): void;
@@ -287,7 +287,10 @@ export class HostNetwork implements PodNetwork {
     throw new NetworkError("SETUP_FAILED", message, { retryable: false });
   }
 
-  /** Without an IPv6 address of another network than now, which leads nowhere any more: pods go on with the other one. */
+  /**
+   * Drops an IPv6 address that belongs to a network of the past and no longer leads anywhere. The pod goes on with its other
+   * address.
+   */
   #asReachable({ address6, ...rest }: SandboxRecord): SandboxRecord {
     const isOurs = address6 !== undefined && this.#podCidr6 && containsIp(this.#podCidr6, address6);
     return isOurs ? { ...rest, address6 } : rest;
@@ -355,7 +358,7 @@ export class HostNetwork implements PodNetwork {
     });
   }
 
-  /** Forgets the connections of peers that reached the pod by its UDP ports, together with the ports. */
+  /** Removes the kernel's entries of peers that reached the pod by its UDP ports, and releases the ports. */
   async #forgetOwnPeers(record: SandboxRecord): Promise<void> {
     try {
       for (const address of addressesOf(record))

@@ -1,6 +1,6 @@
 /** The kernel names of one agent's objects. Several instances share a host without touching each other. */
 export interface InstanceNames {
-  /** At most 15 bytes, the kernel's limit for interfaces. */
+  /** The name of the bridge: at most 15 bytes, the kernel's limit for interfaces. */
   readonly bridge: string;
   /** The table of host ports. */
   readonly table: string;

@@ -31,7 +31,7 @@ export interface NetworkFiles {
 export type NetworkFilesPod = Pick<Pod, "uid" | "namespace" | "hostname" | "network">;
 export type NetworkFilesContainer = Pick<PodContainer, "name" | "mounts" | "security" | "rootLimitBytes">;
 
-/** As `ContainerSpec.binds` has them. */
+/** A bind mount in the form of `ContainerSpec.binds`. */
 export interface FileBind {
   readonly source: string;
   readonly target: string;
@@ -65,8 +65,8 @@ const DEFAULT_NETWORK: PodNetworkSpec = {
 };
 
 /**
- * Files of each container's own, `<podsDir>/<uid>/.network/<container>/{hosts,resolv.conf}`, readable by everybody, which containers may write
- * to as they may in Kubernetes. Those that must not write, or no more than their limit, can't.
+ * Keeps files for each container, `<podsDir>/<uid>/.network/<container>/{hosts,resolv.conf}`, which everyone may read and, as
+ * in Kubernetes, the container may write. Containers with a read-only root or a limit can't.
  */
 export class HostNetworkFiles implements NetworkFiles {
   readonly #options: HostNetworkFilesOptions;
@@ -143,7 +143,7 @@ export class HostNetworkFiles implements NetworkFiles {
   }
 }
 
-/** In memory. */
+/** Keeps the files of pods in memory. */
 export class FakeNetworkFiles implements NetworkFiles {
   async binds(
     pod: NetworkFilesPod,

@@ -26,7 +26,7 @@ export async function listNamespaces(prefix: string): Promise<string[]> {
   return names.filter((name) => name.startsWith(prefix));
 }
 
-/** Made, with its loopback up. */
+/** Creates a network namespace with its loopback interface up. */
 export async function addNamespace(run: RunCommand, name: string): Promise<void> {
   await run("sh", ["-c", ADD_AND_PREPARE, "sh", name, PREPARE]);
 }

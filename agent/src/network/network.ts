@@ -17,8 +17,8 @@ export interface PodNetwork {
   /** Returns the sandboxes whose namespace or address is no longer in place. One check covers all, so it can run often. */
   findLost(sandboxes: readonly PodSandbox[]): Promise<readonly PodSandbox[]>;
   /**
-   * For pods on the host's own network, which have no sandbox of this network's making: their ports are the host's. All or none;
-   * NO_PORT_LEFT names the one that another pod has.
+   * Reserves host ports for a pod on the host's own network, for which this network makes no sandbox. Reserves all or none;
+   * NO_PORT_LEFT names the port that another pod has.
    */
   takeHostPorts(podUid: string, wanted: readonly PortRequest[]): Promise<readonly PortMapping[]>;
   /** Removes namespace, lease and host ports. Unknown uids are fine. */
@@ -36,9 +36,9 @@ export interface PodNetwork {
 
 export interface KnownPod {
   readonly podUid: string;
-  /** Kept even if the sandbox is gone, as after a reboot. */
+  /** The published ports. They are kept even if the sandbox is gone, as after a reboot. */
   readonly ports: readonly PortMapping[];
-  /** As the pod remembers it; undefined: its memory was lost, or it never had one. */
+  /** The sandbox that the pod remembers. Undefined if its memory was lost or it never had one. */
   readonly sandbox?: PodSandbox;
   /** The ports that a pod without a sandbox needs, so that its host ports can be read back. */
   readonly wanted?: readonly PortRequest[];
@@ -56,14 +56,14 @@ export interface FoundPod {
 
 export interface PodSandbox {
   readonly podUid: string;
-  /** For example `/run/netns/<name>`; `host` (the runtime's HOST_NETWORK) for the host's own. */
+  /** The path of the namespace, such as `/run/netns/<name>`; `host` (the runtime's HOST_NETWORK) for the host's own. */
   readonly namespacePath: string;
   readonly address: string;
   /** The IPv6 address of a pod with both families. */
   readonly address6?: string;
 }
 
-/** All its addresses, the one that it goes by first. */
+/** Returns all addresses of the sandbox, its primary address first. */
 export function addressesOf({
   address,
   address6,
@@ -84,6 +84,8 @@ export interface PortRequest {
 
 export interface PortMapping extends PortRequest {
   readonly hostPort: number;
+  /** The address of the host that has the port. Undefined: all addresses. */
+  readonly hostIp?: string;
 }
 
 export type NetworkErrorCode = "SETUP_FAILED" | "NO_ADDRESS_LEFT" | "NO_PORT_LEFT" | "TIMEOUT" | "ABORTED";

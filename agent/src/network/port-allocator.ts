@@ -8,7 +8,10 @@ export interface PortRange {
 /** Reports whether a port can be had now, as far as other programs of the host are concerned. */
 export type PortProbe = (protocol: PortRequest["protocol"], port: number) => Promise<boolean>;
 
-/** Each try costs a system call or two; a range this full of other programs' ports is set wrong. */
+/**
+ * The limit of probes, each of which costs a system call or two. A range with this many ports of other programs is configured
+ * wrongly.
+ */
 const PROBES_MAX = 256;
 
 /** Host ports of pods. A port is held by one pod at a time, for one protocol, until the pod is released. */
@@ -20,7 +23,7 @@ export class PortAllocator {
   #next: number;
   #turn: Promise<unknown> = Promise.resolve();
 
-  /** Begins at a random port, so that after a restart clients of an old port don't meet a new pod at once. */
+  /** Starts at a random port, so that after a restart clients of an old port don't reach a new pod at once. */
   constructor(range: PortRange, probe: PortProbe, random: () => number) {
     this.#range = range;
     this.#probe = probe;
@@ -116,6 +119,10 @@ export class PortAllocator {
   }
 }
 
-function keyOf({ protocol, hostPort }: Pick<PortMapping, "protocol" | "hostPort">): string {
-  return `${protocol} ${hostPort}`;
+function keyOf({
+  protocol,
+  hostPort,
+  hostIp = "",
+}: Pick<PortMapping, "protocol" | "hostPort" | "hostIp">): string {
+  return `${protocol} ${hostPort} ${hostIp}`;
 }

@@ -11,6 +11,22 @@ test("mappings become elements", () => {
   assert.deepEqual(portElements("10.64.0.2", [mapping]), [["udp . 20000", "10.64.0.2 . 80"]]);
 });
 
+test("ports of one address of the host are in a map of their own", () => {
+  const mapping = { ...mappingOf(20_000), hostIp: "192.0.2.1" };
+  const [[key, target] = ["", ""]] = portElements("10.64.0.2", [mapping]);
+  assert.deepEqual([key, target], ["192.0.2.1 . tcp . 20000", "10.64.0.2 . 80"]);
+  assert.deepEqual(portElements("fd64::2", [mapping]), []);
+  const text = tableText(shape, new Map([[key, target]]));
+  assert.match(text, /map host_address_ports \{\n.*\n {4}elements = \{ 192\.0\.2\.1 \. tcp \. 20000 : /);
+  assert.match(text, /map host_ports \{\n.*inet_service\n {2}\}/);
+  assert.equal(
+    deltaText(shape, new Map([["tcp . 1", "a . 1"]]), new Map([[key, target]])),
+    "delete element ip forage_x host_ports { tcp . 1 }\n" +
+      `add element ip forage_x host_address_ports { ${key} : ${target} }\n`,
+  );
+  assert.deepEqual(changedUdpPorts(new Map(), new Map([["192.0.2.1 . udp . 53", "a . 1"]])), [53]);
+});
+
 test("a delta deletes before it adds, and leaves alone what stays", () => {
   const from = new Map([
     ["tcp . 1", "a . 1"],

@@ -3,17 +3,25 @@ import { FAMILY_WORDS } from "./family-words.ts";
 import type { InstanceNames } from "./instance-names.ts";
 import type { PortMapping } from "./network.ts";
 
-/** There is one table for each family of addresses, that of the pods in it. */
+/** The shape of the table of one address family. */
 export interface PortTableShape {
   readonly names: InstanceNames;
   /** The CIDR of pods on every host. */
   readonly podCidr: string;
 }
 
-/** The elements of the kernel's map: `tcp . 20000` to `10.64.0.2 . 80`. */
+/**
+ * The elements of the kernel's maps: `tcp . 20000` to `10.64.0.2 . 80`. A port of one address of the host has the key
+ * `192.0.2.1 . tcp . 20000`.
+ */
 export type PortElements = ReadonlyMap<string, string>;
 
+/** Ports of all addresses of the host. */
 export const MAP = "host_ports";
+/** Ports of one address of the host, which count before those of all. */
+export const ADDRESS_MAP = "host_address_ports";
+const MAPS = [MAP, ADDRESS_MAP] as const;
+type MapName = (typeof MAPS)[number];
 
 /** The table as a whole, replaced in one transaction. */
 export function tableText({ names, podCidr: pods }: PortTableShape, elements: PortElements): string {
@@ -21,12 +29,17 @@ export function tableText({ names, podCidr: pods }: PortTableShape, elements: Po
   const { ip, addressType, loopback } = FAMILY_WORDS[familyOf(pods)];
   // The kernel lets nothing from ::1 leave its link: what asks there is refused, and may ask 127.0.0.1.
   const asked = ip === "ip6" ? "ip6 daddr != ::1 " : "";
-  const translate = `${asked}fib daddr type local meta l4proto { tcp, udp, sctp } dnat ${ip} to meta l4proto . th dport map @${MAP}`;
+  const local = `${asked}fib daddr type local meta l4proto { tcp, udp, sctp } dnat ${ip} to`;
+  const translate = `${local} ${ip} daddr . meta l4proto . th dport map @${ADDRESS_MAP}
+    ${local} meta l4proto . th dport map @${MAP}`;
   return `add table ${ip} ${table}
 delete table ${ip} ${table}
 table ${ip} ${table} {
   map ${MAP} {
-    type inet_proto . inet_service : ${addressType} . inet_service${elementsText(elements)}
+    type inet_proto . inet_service : ${addressType} . inet_service${elementsText(elements, MAP)}
+  }
+  map ${ADDRESS_MAP} {
+    type ${addressType} . inet_proto . inet_service : ${addressType} . inet_service${elementsText(elements, ADDRESS_MAP)}
   }
   # The bridge accepts loopback addresses for the sake of answers to the host itself, which still have the
   # bridge's address when they pass here. Anything else that has them is a pod reaching for the host's loopback.
@@ -64,34 +77,52 @@ export function deltaText(shape: PortTableShape, from: PortElements, to: PortEle
   const added = [...to]
     .filter(([key, target]) => from.get(key) !== target)
     .map(([key, target]) => `${key} : ${target}`);
-  return change("delete", shape, removed) + change("add", shape, added);
+  return MAPS.map((map) => change("delete", shape, map, removed))
+    .concat(MAPS.map((map) => change("add", shape, map, added)))
+    .join("");
 }
 
 /** UDP host ports whose target differs; the kernel goes on sending known peers to where the first packet went. */
 export function changedUdpPorts(from: PortElements, to: PortElements): number[] {
   const keys = new Set([...from.keys(), ...to.keys()]);
-  const changed = [...keys].filter((key) => key.startsWith("udp . ") && from.get(key) !== to.get(key));
-  return changed.map((key) => Number(key.slice("udp . ".length)));
+  const changed = [...keys].filter((key) => from.get(key) !== to.get(key));
+  return changed.flatMap((key) => {
+    const port = /\budp \. (\d+)$/.exec(key)?.[1];
+    return port === undefined ? [] : [Number(port)];
+  });
 }
 
+/** Returns the elements for one address of a pod. A port of a host's address in the other family is not among them. */
 export function portElements(
   address: string,
   mappings: readonly PortMapping[],
 ): [key: string, target: string][] {
-  return mappings.map(({ protocol, hostPort, containerPort }) => [
-    `${protocol.toLowerCase()} . ${hostPort}`,
+  const family = familyOf(address);
+  const own = mappings.filter(({ hostIp }) => hostIp === undefined || familyOf(hostIp) === family);
+  return own.map(({ protocol, hostPort, containerPort, hostIp }) => [
+    `${hostIp === undefined ? "" : `${hostIp} . `}${protocol.toLowerCase()} . ${hostPort}`,
     `${address} . ${containerPort}`,
   ]);
 }
 
-function elementsText(elements: PortElements): string {
-  if (elements.size === 0) return "";
-  return `\n    elements = { ${[...elements].map(([key, target]) => `${key} : ${target}`).join(", ")} }`;
+function elementsText(elements: PortElements, map: MapName): string {
+  const own = [...elements].filter(([key]) => mapOf(key) === map);
+  if (own.length === 0) return "";
+  return `\n    elements = { ${own.map(([key, target]) => `${key} : ${target}`).join(", ")} }`;
 }
 
-function change(verb: "add" | "delete", shape: PortTableShape, elements: readonly string[]): string {
+function change(
+  verb: "add" | "delete",
+  shape: PortTableShape,
+  map: MapName,
+  elements: readonly string[],
+): string {
   const { ip } = FAMILY_WORDS[familyOf(shape.podCidr)];
-  return elements.length === 0
-    ? ""
-    : `${verb} element ${ip} ${shape.names.table} ${MAP} { ${elements.join(", ")} }\n`;
+  const own = elements.filter((element) => mapOf(element) === map);
+  return own.length === 0 ? "" : `${verb} element ${ip} ${shape.names.table} ${map} { ${own.join(", ")} }\n`;
+}
+
+/** Returns the map that an element, or its key, belongs to. */
+function mapOf(element: string): MapName {
+  return /^(tcp|udp|sctp) /.test(element) ? MAP : ADDRESS_MAP;
 }

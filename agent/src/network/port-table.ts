@@ -37,7 +37,7 @@ export class PortTable {
     return familyOf(this.#parts.podCidr);
   }
 
-  /** Adds to what the first replacement will hold. */
+  /** Adds an entry to the content of the first replacement. */
   preset(podUid: string, address: string, mappings: readonly PortMapping[]): void {
     this.#wanted.set(podUid, portElements(address, mappings));
   }
@@ -114,7 +114,10 @@ export class PortTable {
     await this.#parts.run("nft", ["-f", "-"], { input: text });
   }
 
-  /** Without this a UDP client that never pauses keeps reaching the pod that had the port before, or none. */
+  /**
+   * Removes the kernel's connection entries of these ports. Otherwise a UDP client that never pauses keeps reaching the pod
+   * that had the port before, or none.
+   */
   async #forgetPeers(ports: readonly number[]): Promise<void> {
     for (const port of ports) {
       const match = ["-p", "udp", "--orig-port-dst", String(port)];

@@ -9,18 +9,18 @@ const MAP = `table ip forage {
                  tcp . 20001 : 10.64.0.3 . 8080, udp . 20000 : 10.64.0.3 . 53 }
   }
 }`;
-const web = { container: "web", containerPort: 8080, protocol: "TCP" } as const;
-const dns = { container: "dns", containerPort: 53, protocol: "UDP" } as const;
+const WEB = { container: "web", containerPort: 8080, protocol: "TCP" } as const;
+const DNS = { container: "dns", containerPort: 53, protocol: "UDP" } as const;
 
 test("a pod's host ports are those that lead to its own address", () => {
   const published = parsePublished(MAP);
-  assert.deepEqual(portsOf(published, "10.64.0.2", [web]), [{ ...web, hostPort: 20_000 }]);
-  assert.deepEqual(portsOf(published, "10.64.0.3", [web, dns]), [
-    { ...web, hostPort: 20_001 },
-    { ...dns, hostPort: 20_000 },
+  assert.deepEqual(portsOf(published, "10.64.0.2", [WEB]), [{ ...WEB, hostPort: 20_000 }]);
+  assert.deepEqual(portsOf(published, "10.64.0.3", [WEB, DNS]), [
+    { ...WEB, hostPort: 20_001 },
+    { ...DNS, hostPort: 20_000 },
   ]);
 });
 
 test("a pod of which one port is not published has none of its ports taken over", () => {
-  assert.equal(portsOf(parsePublished(MAP), "10.64.0.2", [web, dns]), undefined);
+  assert.equal(portsOf(parsePublished(MAP), "10.64.0.2", [WEB, DNS]), undefined);
 });

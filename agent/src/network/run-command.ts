@@ -1,4 +1,4 @@
-import { execa } from "execa";
+import { runProgram } from "../programs/run-program.ts";
 import { NetworkError } from "./network.ts";
 
 /**
@@ -33,24 +33,35 @@ export class CommandFailed extends NetworkError {
 }
 
 export const runCommand: RunCommand = async (file, args, options = {}) => {
-  const result = await execa(file, args, {
-    reject: false,
-    extendEnv: false,
+  const result = await runProgram(file, args, {
     env: { PATH, LC_ALL: "C", ...options.env },
-    timeout: TIMEOUT_MS,
-    maxBuffer: OUTPUT_BYTES_MAX,
-    ...(options.input === undefined ? { stdin: "ignore" } : { input: options.input }),
-    ...(options.signal === undefined ? {} : { cancelSignal: options.signal }),
+    timeoutMs: TIMEOUT_MS,
+    outputBytesMax: OUTPUT_BYTES_MAX,
+    ...(options.input === undefined ? {} : { input: options.input }),
+    ...(options.signal === undefined ? {} : { signal: options.signal }),
   });
-  if (!result.failed) return result.stdout;
-  if (result.isCanceled) throw new NetworkError("ABORTED", `${file}: aborted`, { retryable: true });
-  if (result.timedOut)
-    throw new NetworkError("TIMEOUT", `${file}: no end after ${TIMEOUT_MS} ms`, { retryable: true });
-  if (result.exitCode === undefined) {
-    throw new NetworkError("SETUP_FAILED", `${file}: ${result.originalMessage ?? result.shortMessage}`, {
-      retryable: false,
-      cause: result.cause,
-    });
+  const [stdout, stderr] = [withoutFinalNewline(result.stdout), withoutFinalNewline(result.stderr)];
+  switch (result.killedFor) {
+    case "cancelled":
+      throw new NetworkError("ABORTED", `${file}: aborted`, { retryable: true });
+    case "timeout":
+      throw new NetworkError("TIMEOUT", `${file}: no end after ${TIMEOUT_MS} ms`, { retryable: true });
+    case "too-much-output":
+      throw new NetworkError("SETUP_FAILED", `${file}: too much output`, { retryable: false });
+    case undefined:
+      break;
+    default:
+      result.killedFor satisfies never;
   }
-  throw new CommandFailed(file, result.stdout, result.stderr);
+  if (result.exitCode === 0) return stdout;
+  if (result.exitCode !== undefined) throw new CommandFailed(file, stdout, stderr);
+  const { error, signal } = result;
+  throw new NetworkError("SETUP_FAILED", `${file}: ${error?.message ?? `killed by ${signal}`}`, {
+    retryable: false,
+    cause: error,
+  });
 };
+
+function withoutFinalNewline(text: string): string {
+  return text.endsWith("\n") ? text.slice(0, -1) : text;
+}

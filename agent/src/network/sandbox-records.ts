@@ -16,7 +16,7 @@ export interface SandboxRecord {
 /** The content of the directory. */
 export interface LoadedRecords {
   readonly records: readonly SandboxRecord[];
-  /** Files that can't be read, by the namespace they are about, with the reason. */
+  /** Files that can't be read, by their network namespace, with the reason. */
   readonly damaged: ReadonlyMap<string, string>;
 }
 

@@ -23,7 +23,7 @@ export interface RestartLimits extends BackOff {
   readonly goodRunMs: number;
 }
 
-/** After a start that succeeded. */
+/** Returns the memory after a successful start. */
 export function started(
   memory: ContainerMemory,
   attempt: number,
@@ -50,7 +50,7 @@ export function adopted(memory: ContainerMemory, found: ObservedContainer, nowMs
   };
 }
 
-/** After an end or a failed start: at once the first time, then with growing waits. */
+/** Returns the memory after an end or a failed start: the first restart is immediate, later ones wait increasingly long. */
 export function ended(
   memory: ContainerMemory,
   termination: Termination,
@@ -79,7 +79,7 @@ export function hasFailed({ exitCode, reason }: Termination): boolean {
   return exitCode !== 0 || STOP_REASONS.some((it) => it === reason);
 }
 
-/** It ran to a good end. */
+/** Reports whether the container has ended successfully. */
 export function isComplete({ phase, lastTermination }: ContainerMemory): boolean {
   return phase === "ended" && lastTermination !== undefined && !hasFailed(lastTermination);
 }
@@ -96,7 +96,7 @@ export function inNewSandbox(memory: PodMemory, initContainers: readonly string[
   return { ...rest, containers };
 }
 
-/** Without what is about one run only. */
+/** Returns the memory without the fields that belong to one run. */
 function betweenRuns(memory: ContainerMemory): ContainerMemory {
   const { containerId: _, postStart: _p, health: _h, stop: _s, ...rest } = memory;
   return rest;

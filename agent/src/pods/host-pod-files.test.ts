@@ -37,6 +37,14 @@ test("nothing is left of a removed pod, and removing again is fine", async (t) =
   assert.deepEqual(readdirSync(dir), []);
 });
 
+test("names the pods that have files", async (t) => {
+  const { files } = podFiles(t);
+  assert.deepEqual(await files.podUids(), []);
+  await files.prepare("p1", "main", 1);
+  await files.prepare("p2", "main", 1);
+  assert.deepEqual((await files.podUids()).toSorted(), ["p1", "p2"]);
+});
+
 test("a log that can't be deleted leaves the others bounded", async (t) => {
   const errors: unknown[] = [];
   const { files, dir } = podFiles(t, { limitBytes: 50_000, onError: (error) => errors.push(error) });

@@ -11,7 +11,7 @@ import type { StreamReader } from "../logs/stream-reader.ts";
 import type { PodFiles, PreparedLog } from "./pod-files.ts";
 
 export interface HostPodFilesOptions {
-  /** For the logs of all pods together; undefined: a share of the disk. */
+  /** The limit for the logs of all pods together. Undefined: a share of the disk. */
   readonly limitBytes?: number | undefined;
   /** Called when logs were deleted or cut for a limit. */
   readonly onLimit?: (logs: readonly StoredLog[], limitBytes: number) => void;
@@ -108,6 +108,10 @@ export class HostPodFiles implements PodFiles {
     await rm(podDir, { recursive: true, force: true });
   }
 
+  async podUids(): Promise<readonly string[]> {
+    return (await list(this.#dir)).filter((name) => SAFE_NAME.test(name));
+  }
+
   logFile(podUid: string, container: string, attempt: number): string {
     return join(this.#podDir(podUid), safe(container), `${attempt}.log`);
   }
@@ -179,7 +183,7 @@ async function assertRoom(dir: string): Promise<void> {
   if (bfree * bsize < ROOM_MIN_BYTES) throw new Error("the disk is full");
 }
 
-/** Without the path and the call, which tell operators nothing. */
+/** Returns the error's message without the path and system call, which don't help operators. */
 function describe(error: unknown): string {
   const errno = error instanceof Error && "errno" in error ? Number(error.errno) : Number.NaN;
   const [, text] = getSystemErrorMap().get(errno) ?? [];

@@ -17,7 +17,7 @@ export interface ImageStoreOptions {
    * success.
    */
   readonly onChange: (reference: string) => void;
-  /** Default: images that lie here are everybody's. */
+  /** Default: every pod may use the images that are on the host. */
   readonly access?: ImageAccess;
 }
 
@@ -26,7 +26,9 @@ export type ImageUser = Pick<Pod, "namespace" | "objects">;
 
 interface Entry {
   readonly reference: string;
-  /** In the local store as far as is known; an image removed behind our back shows when a start fails. */
+  /**
+   * Whether the image was last seen in the local store. If something else removed it, the next start fails and corrects this.
+   */
   present: boolean;
   pulledAtMs?: number;
   fetching: boolean;
@@ -79,7 +81,7 @@ export class ImageStore {
     return { kind: "failed", ...entry.failure };
   }
 
-  /** Begins to fetch unless that is going on. */
+  /** Starts to fetch the image unless a fetch is in progress. */
   fetch(reference: string, policy: PullPolicy, user = NOBODY): void {
     const entry = this.#entry(reference, user);
     if (entry.fetching) return;
@@ -92,7 +94,7 @@ export class ImageStore {
     this.#entry(reference, user).present = true;
   }
 
-  /** It was there and no longer is, by any of its names. */
+  /** Records that the image is gone from the local store, under all of its names. */
   forget(reference: string): void {
     const gone = fullForm(reference);
     for (const [key, entry] of this.#entries)
@@ -192,7 +194,10 @@ export class ImageStore {
   }
 }
 
-/** Pods without logins for the registry share what is known; one namespace's wrong login must not be another's failure. */
+/**
+ * Returns the key under which pods share what is known of an image: pods without credentials for the registry share it, and
+ * wrong credentials of one namespace don't affect another.
+ */
 function keyOf(reference: string, user: ImageUser): string {
   return hasLogin(reference, user) ? `${user.namespace} ${reference}` : reference;
 }

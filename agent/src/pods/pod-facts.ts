@@ -4,6 +4,6 @@ export interface PodFacts {
   /** The pod's addresses, one for each family, the preferred one first. */
   readonly podIps: readonly string[];
   readonly hostIps: readonly string[];
-  /** For limits that aren't set: what the node has to give. */
+  /** The allocatable resources of the node. It stands in for limits that aren't set. */
   readonly allocatable: Readonly<Record<string, string>>;
 }

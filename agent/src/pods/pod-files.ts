@@ -17,4 +17,6 @@ export interface PodFiles {
   lastLines(podUid: string, container: string, attempt: number): Promise<string>;
   /** Deletes everything of the pod; its logs are kept apart for `keepLogsMs`, within limits. Unknown uids are fine. */
   remove(podUid: string, keepLogsMs?: number): Promise<void>;
+  /** Returns the uids of all pods that have files. */
+  podUids(): Promise<readonly string[]>;
 }

@@ -43,7 +43,7 @@ export class PodLoop {
   #stoppingSinceMs: number | undefined;
   #memory: PodMemory;
   #stale = false;
-  /** Since the present step began. */
+  /** Set when devices were freed since the present step began. */
   #devicesFreed = false;
   #doubtUntilMs: number | undefined;
   #published = false;
@@ -142,7 +142,7 @@ export class PodLoop {
     this.wake();
   }
 
-  /** Until closed or the signal aborts. A step that is being done is finished first, unless `hardSignal` aborts too. */
+  /** Runs until closed or the signal aborts. A step in progress is finished first, unless `hardSignal` aborts too. */
   async run(signal: AbortSignal, hardSignal: AbortSignal): Promise<void> {
     const stop = () => this.wake();
     signal.addEventListener("abort", stop, { once: true });

@@ -13,7 +13,7 @@ export class PodProbes {
     this.#dependencies = dependencies;
   }
 
-  /** As of the last `follow`, by the runtime's id. */
+  /** The verdicts as of the last `follow`, by the runtime's id. */
   get verdicts(): ReadonlyMap<string, ProbeVerdict> {
     return this.#verdicts;
   }

@@ -55,6 +55,20 @@ test("nothing is left of a pod whose record is damaged and whose containers are 
   assert.deepEqual([...host.sandboxes.keys()], ["b"]);
 });
 
+test("nothing is left of an unknown pod that has only files", async () => {
+  const { clock, host, disk } = aHost();
+  const first = start(host, disk);
+  first.assign(aPod("a"));
+  await clock.run(10_000);
+  host.directories.add("lost");
+  first.kill();
+  await clock.run(2_000);
+  start(host, disk);
+  await clock.run(60_000);
+  assert.deepEqual([...host.directories], ["a"]);
+  assert.equal(host.running().length, 1);
+});
+
 /** Two pods, and an agent that comes after the first and can't read the record of pod a. */
 async function damagedPod(meanwhile: (host: SimHost) => void) {
   const { clock, host, disk } = aHost();

@@ -111,6 +111,7 @@ export class PodSupervisor {
     for (const loop of this.#loops.values()) loop.portsTakenOver();
     await this.#checkSandboxes();
     this.#addOrphans();
+    await this.#addLeftFiles();
     // Containers of unknown pods may still have theirs mounted.
     await this.#recoverVolumes();
     const { devices } = this.#options;
@@ -153,7 +154,7 @@ export class PodSupervisor {
     }
   }
 
-  /** The pod holds more of the host than it may. Unknown uids are fine. */
+  /** Stops a pod that uses more of the host than its limits allow. Unknown uids are ignored. */
   evict(podUid: string, message: string): void {
     this.#loops.get(podUid)?.evict(message);
   }
@@ -233,9 +234,17 @@ export class PodSupervisor {
 
   /** Adds the pods of containers whose pod label names an unknown pod. */
   #addOrphans(): void {
-    for (const uid of this.#observer.podUids()) {
-      if (!this.#loops.has(uid) && !this.#damaged.has(uid)) this.#begin(orphanPod(uid), true, EMPTY_MEMORY);
-    }
+    for (const uid of this.#observer.podUids()) this.#addOrphan(uid);
+  }
+
+  #addOrphan(uid: string): void {
+    if (!this.#loops.has(uid) && !this.#damaged.has(uid)) this.#begin(orphanPod(uid), true, EMPTY_MEMORY);
+  }
+
+  /** Adds unknown pods of which only files are left, because the agent ended while it removed them. */
+  async #addLeftFiles(): Promise<void> {
+    const uids = await this.#options.files.podUids().catch(() => []);
+    for (const uid of uids) this.#addOrphan(uid);
   }
 
   #remembered(): readonly RememberedPod[] {
@@ -308,7 +317,7 @@ export class PodSupervisor {
     }
   }
 
-  /** Goes on behind the back of pods that have none if it takes long. */
+  /** Recovers volumes. Pods without volumes do not wait for it if it takes long. */
   async #recoverVolumes(): Promise<void> {
     const { clock, volumes } = this.#options;
     const recovered = new AbortController();

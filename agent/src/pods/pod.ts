@@ -20,7 +20,7 @@ export interface Pod {
   readonly hostname: string;
   readonly graceMs: number;
   readonly restartPolicy: RestartPolicy;
-  /** In start order; the main container is last, so that it stops first. */
+  /** The pod's containers in start order. The main container is last, so that it stops first. */
   readonly containers: readonly PodContainer[];
   /** One after the other to completion, before the others; undefined: none. */
   readonly initContainers?: readonly PodContainer[];
@@ -84,7 +84,7 @@ export interface PodObjects {
   /** `secret/NAME` or `config_map/NAME` to the version that env takes; others: the current one. */
   readonly envVersions: Readonly<Record<string, string>>;
   readonly registryCredentials: readonly RegistryCredential[];
-  /** For the pod's own use; runs out, so newer ones replace it. */
+  /** The identity token for the pod itself. It expires, so newer tokens replace it. */
   readonly identityToken?: string;
 }
 
@@ -180,7 +180,7 @@ export interface Termination {
     | "Vanished"
     | "StartError"
     | StopReason;
-  /** Its last lines, or why it could not be started. Bounded. */
+  /** The last lines of the container, or the reason why it could not be started. Bounded. */
   readonly message: string;
   readonly startedAtMs: number;
   readonly finishedAtMs: number;
@@ -213,7 +213,7 @@ export type ImageState =
       readonly message: string;
       /** Wall clock, to be shown. */
       readonly retryAtMs: number;
-      /** Monotonic clock: not tried again before. */
+      /** The time before which it is not tried again, by the monotonic clock. */
       readonly notBeforeMs: number;
     };
 
@@ -230,7 +230,7 @@ export interface Fault {
   readonly message: string;
   /** The missing precondition, unless the host itself has failed. */
   readonly reason?: StartBlock;
-  /** There were too few devices: others give theirs back. */
+  /** Set if the pod was stopped because of too few devices: its devices are returned for others. */
   readonly forDevices?: true;
 }
 

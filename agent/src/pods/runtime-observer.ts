@@ -7,7 +7,7 @@ import type { ObservedContainer } from "./pod.ts";
 export interface ObserverOptions {
   readonly runtime: Pick<ContainerRuntime, "list" | "events">;
   readonly clock: Clock;
-  /** In [0, 1). */
+  /** A source of random numbers in [0, 1). */
   readonly random: () => number;
   readonly repairIntervalMs: number;
   readonly signal: AbortSignal;

@@ -23,7 +23,10 @@ export interface StepContext {
   readonly signal: AbortSignal;
   /** Aborts when the pod is no longer to run: what has not begun need not begin. */
   readonly goalSignal: AbortSignal;
-  /** For errands, which must write down some things before they go on. Resolves when it is on disk, or can't be. */
+  /**
+   * Records a change for background steps, which must not go on before it is on disk. Resolves when it is on disk or can't be
+   * written.
+   */
   readonly remember: (change: Change) => Promise<void>;
 }
 

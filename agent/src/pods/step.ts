@@ -22,9 +22,9 @@ export type Step =
   /** A container ended: remember how. Without id: it is gone altogether. */
   | { readonly kind: "recordExit"; readonly container: string; readonly id?: string }
   | { readonly kind: "startContainer"; readonly container: string; readonly attempt: number }
-  /** Goes on beside other steps. The hook after its start, once. */
+  /** Runs the post_start hook once, beside other steps. */
   | { readonly kind: "postStart"; readonly container: string; readonly id: string }
-  /** Goes on beside other steps. The hook before its stop, then the stop signal; `graceMs` for both. */
+  /** Runs the pre_stop hook and then sends the stop signal, beside other steps. `graceMs` bounds both. */
   | {
       readonly kind: "stopContainer";
       readonly container: string;

@@ -14,7 +14,7 @@ export interface ProbeAnswer {
 // Enough for an error's first line, little enough to be kept for every probe.
 const DETAIL_CHARACTERS_MAX = 200;
 
-/** For people: what it was, and what came back with it. */
+/** Describes the answer for people: the outcome and the text that came with it. */
 export function describeAnswer({ message, detail }: ProbeAnswer): string {
   return detail === undefined ? message : `${message}: "${detail}"`;
 }

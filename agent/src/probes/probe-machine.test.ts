@@ -53,7 +53,7 @@ class Play {
     return this;
   }
 
-  /** Goes on to the next probe. */
+  /** Continues with the next probe. */
   next(): this {
     const { due, nextProbeAtMs } = this.decision;
     assert.deepEqual(due, []);

@@ -16,7 +16,7 @@ export interface KindMemory {
   /** The last answer that counted, and how many like it came in a row. */
   readonly lastOutcome?: "success" | "failure";
   readonly inARow: number;
-  /** On the grid that `periodMs` draws from the first probe on. */
+  /** The time of the next probe. Probes run every `periodMs`, counted from the first one. */
   readonly nextAtMs: number;
   /** An additional probe before that; see EAGER_FIRST_MS. */
   readonly eagerAtMs?: number;
@@ -29,7 +29,7 @@ export interface KindMemory {
 
 export interface ProbeStart {
   readonly nowMs: number;
-  /** May lie in the past. */
+  /** The start time. It may lie in the past. */
   readonly startedAtMs: number;
   /** 0 to 1; moves this container's probes within a period, so that many don't fall together. */
   readonly spread: number;
@@ -56,7 +56,7 @@ export interface ProbeVerdict {
 }
 
 export interface ProbeDecision extends ProbeVerdict {
-  /** To be launched now. */
+  /** The probes to launch now. */
   readonly due: readonly ProbeKind[];
   /** The time of the next decision if no event occurs before; undefined: only after an event. */
   readonly nextProbeAtMs?: number;
@@ -86,7 +86,7 @@ export function beginProbes(probes: ContainerProbes, start: ProbeStart): ProbeMe
   };
 }
 
-/** Returns the memory after the event. Events of kinds that are not probed change nothing. Pure. */
+/** Returns the memory after the event. Pure. Only events of probed kinds change the memory. */
 export function advance(probes: ContainerProbes, memory: ProbeMemory, event: ProbeEvent): ProbeMemory {
   const spec = probes[event.kind];
   const kind = memory.kinds[event.kind];

@@ -39,7 +39,7 @@ export interface WatchedContainer {
   readonly before?: { readonly started: boolean; readonly ready: boolean };
 }
 
-/** For `describe`. */
+/** A probe's state in the form that `describe` shows. */
 export interface ProbeReport {
   readonly kind: ProbeKind;
   readonly spec: ProbeSpec;
@@ -71,7 +71,7 @@ export class ProbeRunner {
     this.#parts = parts;
   }
 
-  /** Begins at once; gives the verdict as of now. Watching what is watched already changes nothing. */
+  /** Starts probing at once and returns the present verdict. Has no effect for a container that is already watched. */
   watch(container: WatchedContainer): ProbeVerdict {
     const { clock } = this.#parts;
     let watch = this.#watches.get(container.id);

@@ -5,7 +5,7 @@ export type ProbeHandler =
       readonly type: "http";
       readonly scheme: "HTTP" | "HTTPS";
       readonly port: number;
-      /** With its query; empty is `/`. */
+      /** The path with its query. Empty means `/`. */
       readonly path: string;
       readonly headers: readonly { readonly name: string; readonly value: string }[];
     }
@@ -16,9 +16,9 @@ export type ProbeHandler =
 
 export interface ProbeSpec {
   readonly handler: ProbeHandler;
-  /** From the container's start. */
+  /** The delay after the container's start. */
   readonly initialDelayMs: number;
-  /** From the start of one probe to the start of the next. */
+  /** The time from the start of one probe to the start of the next. */
   readonly periodMs: number;
   readonly timeoutMs: number;
   /** Answers in a row that change the verdict. */

@@ -3,7 +3,7 @@ import { RuntimeError, type RuntimeEvent } from "./runtime.ts";
 // A reader this far behind should list again. About 2 MB.
 const LENGTH_MAX = 10_000;
 
-/** Events on their way to one reader. A reader that falls behind too far gets an error, not a growing queue. */
+/** Queues events for one reader. A reader that falls behind too far gets an error, not a growing queue. */
 export class EventQueue {
   #events: RuntimeEvent[] = [];
   #end: { readonly error?: RuntimeError } | undefined;

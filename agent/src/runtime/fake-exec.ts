@@ -6,13 +6,16 @@ export interface FakeExecScript {
   readonly stderr?: string;
   /** Default 0. */
   readonly exitCode?: number;
-  /** Gives its input back until that ends. */
+  /** Whether the command returns its input until the input ends. */
   readonly echoes?: boolean;
   /** Ends only when it is cancelled or when its container ends. */
   readonly endless?: boolean;
 }
 
-type Chunk = { readonly stream: "stdout" | "stderr"; readonly data: Uint8Array };
+interface Chunk {
+  readonly stream: "stdout" | "stderr";
+  readonly data: Uint8Array;
+}
 
 /** Plays a script as a RuntimeExec. `containerEnded` kills the command; undefined script: there is no such running container. */
 export function playExec(

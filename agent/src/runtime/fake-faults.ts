@@ -36,7 +36,7 @@ export class FakeFaults {
     this.#faults.set(method, [...faults, { error, afterEffect: options.afterEffect ?? false }]);
   }
 
-  /** From now on each call takes so long. */
+  /** Delays each later call of the method. */
   delay(method: FakeMethod, delayMs: number): void {
     this.#delaysMs.set(method, delayMs);
   }

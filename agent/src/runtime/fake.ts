@@ -29,7 +29,7 @@ export interface FakeProgram {
   readonly ignoresStop?: boolean;
   /** The time that it takes to end after the stop signal. */
   readonly stopMs?: number;
-  /** It can't be started: what the runtime says. */
+  /** The error with which the runtime refuses to start it. */
   readonly startError?: string;
 }
 
@@ -56,7 +56,7 @@ export class FakeRuntime implements ContainerRuntime {
   readonly programs = new Map<string, FakeProgram>();
   /** The behaviour of execs, by the first word of the command. Others end with 127. */
   readonly execs = new Map<string, FakeExecScript>();
-  /** In the local store; full references. */
+  /** The images in the local store, as full references. */
   readonly images = new Set<string>();
   /** The registry's answers to pulls, by full reference. Others are IMAGE_NOT_FOUND. */
   readonly registry = new Map<string, "ok" | "hangs" | RuntimeError>();
@@ -256,9 +256,18 @@ export class FakeRuntime implements ContainerRuntime {
 
   async detailedUsage(id: string): Promise<DetailedUsage | undefined> {
     const usage = await this.usage(id);
-    const { cpuNanos, memoryBytes } = usage ?? { cpuNanos: 0, memoryBytes: 0 };
+    if (usage === undefined) return undefined;
+    const { cpuNanos, memoryBytes, workingSetBytes } = usage;
     const parts = { userNanos: cpuNanos, systemNanos: 0, rssBytes: memoryBytes, cacheBytes: 0 };
-    return usage && { ...usage, ...parts };
+    const process = {
+      startTicks: 1,
+      userNanos: cpuNanos,
+      systemNanos: 0,
+      rssBytes: memoryBytes,
+      swapBytes: 0,
+    };
+    const pid = this.#containers.get(id)?.view.pid ?? 0;
+    return { cpuNanos, memoryBytes, workingSetBytes, ...parts, processes: [{ pid, ...process }] };
   }
 
   async oomKills(id: string): Promise<number> {

@@ -32,7 +32,7 @@ export function normalizeImage(reference: string): string {
   return `${host}/${repository}${suffix}${digest === undefined ? "" : `@${digest}`}`;
 }
 
-/** As `normalizeImage`; what is no image's name stays as it is, and equals no image's. */
+/** Like `normalizeImage`, but returns a text that is no image's name unchanged. It then equals no image's name. */
 export function fullForm(reference: string): string {
   try {
     return normalizeImage(reference);

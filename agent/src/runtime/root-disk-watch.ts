@@ -38,7 +38,7 @@ export class RootDiskWatch {
     this.#parts = parts;
   }
 
-  /** These and no others. Cheap for those that are followed already. */
+  /** Watches exactly these roots. Cheap for roots that are watched already. */
   follow(roots: readonly LimitedRoot[]): void {
     const ids = new Set(roots.map((it) => it.containerId));
     for (const [id, { path }] of [...this.#followed]) {

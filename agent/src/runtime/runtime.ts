@@ -8,7 +8,7 @@
 export interface ContainerRuntime {
   /** Versions of what stands behind it; rejects with UNAVAILABLE when containerd doesn't answer. */
   version(signal: AbortSignal): Promise<RuntimeVersion>;
-  /** Every container that carries this instance's labels, whatever its state. */
+  /** Lists every container with this instance's labels, whatever its state. */
   list(signal: AbortSignal): Promise<readonly RuntimeContainer[]>;
   /** Creates and starts. Idempotent by name: ALREADY_EXISTS if the name is taken. */
   run(spec: ContainerSpec, signal: AbortSignal): Promise<{ readonly id: string }>;
@@ -24,7 +24,7 @@ export interface ContainerRuntime {
   hasImage(reference: string, signal: AbortSignal): Promise<boolean>;
   /** IMAGE_NOT_FOUND, IMAGE_DENIED and IMAGE_INVALID are final; REGISTRY_UNAVAILABLE is worth waiting for. */
   pull(reference: string, signal: AbortSignal, options?: PullOptions): Promise<void>;
-  /** In their full form. */
+  /** Returns the references of all local images in their full form. */
   listImages(signal: AbortSignal): Promise<readonly string[]>;
   /** Removes an image. Rejects with `in-use` if a container was made from it, running or not. Never uses the network. */
   removeImage(reference: string, signal: AbortSignal): Promise<"removed" | "in-use" | "absent">;
@@ -66,7 +66,7 @@ export interface RuntimeVersion {
 export interface PullOptions {
   /** Logins. Those for the image's registry are tried in turn; without any, the pull is anonymous. They are never logged. */
   readonly credentials?: readonly RegistryLogin[];
-  /** As often as something is seen to move: up to ten times a second. */
+  /** Called each time progress is seen, up to ten times a second. */
   readonly onProgress?: (progress: PullState) => void;
 }
 
@@ -101,18 +101,18 @@ export interface ContainerSpec {
   /** Path of the pod's network namespace, {@link HOST_NETWORK} or {@link NO_NETWORK}. */
   readonly networkNamespace: string;
   readonly hostname: string;
-  /** Files and directories, such as /etc/resolv.conf, /etc/hosts and volumes; parents before what is mounted in them. */
+  /** Files and directories such as /etc/resolv.conf, /etc/hosts and volumes. Parents come before what is mounted in them. */
   readonly binds: readonly BindMount[];
   /** Limits; undefined: none. */
   readonly cpuLimitMilli?: number;
   readonly memoryLimitBytes?: number;
-  /** From the cpu request, cgroup v1 scale (2..262144). */
+  /** The cpu request in the scale of cgroup v1 (2..262144). */
   readonly cpuShares?: number;
   /** The file of stdout and stderr; its directory exists. */
   readonly logFile: string;
   /**
    * FIFOs that receive stdout and stderr instead of the log. Another process reads them, and the log then contains only the
-   * runtime's own messages. Not allowed with `tty`.
+   * runtime's own messages. With `tty`, stdout's receives everything.
    */
   readonly streamPipes?: { readonly stdout: string; readonly stderr: string };
   /** Undefined: as the image says. */
@@ -150,9 +150,11 @@ export type MountPropagation = "private" | "rprivate" | "slave" | "rslave" | "sh
 export interface ContainerTuning {
   /** The kernel reclaims memory above this first when the host runs short. */
   readonly memorySoftLimitBytes?: number;
-  /** Memory plus swap. Undefined: the memory limit, which means no swap. */
+  /** Memory plus swap. Undefined: the memory limit, which means no swap. -1: unlimited swap. */
   readonly memorySwapLimitBytes?: number;
-  /** In the kernel's list format: `0-2,4`. */
+  /** 0 to 100: how readily the kernel swaps. Not with cgroup v2. */
+  readonly memorySwappiness?: number;
+  /** The CPUs in the kernel's list format, such as `0-2,4`. */
   readonly cpuset?: string;
   readonly cpuPeriodMicros?: number;
   readonly cpuQuotaMicros?: number;
@@ -167,6 +169,9 @@ export interface ContainerTuning {
   readonly tmpfs?: readonly { readonly target: string; readonly sizeBytes?: number }[];
   /** Host path of an init program that runs as process 1 and starts the command. */
   readonly initProgram?: string;
+  /** Namespaces of the host that the container shares. */
+  readonly hostNamespaces?: readonly ("pid" | "ipc")[];
+  readonly cgroupNamespace?: "private" | "host";
 }
 
 export interface ContainerUser {
@@ -186,12 +191,16 @@ export interface ContainerSecurity {
   readonly privileged: boolean;
   /** False: no_new_privs. */
   readonly allowPrivilegeEscalation: boolean;
-  /** With or without CAP_; "ALL" is every one. ALL is dropped before, single ones are dropped after what is added. */
+  /**
+   * Capabilities with or without CAP_; "ALL" stands for every one. ALL is dropped before others are added, single ones after.
+   */
   readonly capabilities: { readonly add: readonly string[]; readonly drop: readonly string[] };
   readonly seccomp:
     | { readonly type: "RuntimeDefault" | "Unconfined" }
     | { readonly type: "Localhost"; readonly path: string };
-  /** Only where the host has SELinux. */
+  /** The name of a loaded profile, or `unconfined`. Undefined: the runtime's own, if the host has AppArmor. Only where it has. */
+  readonly appArmorProfile?: string;
+  /** The SELinux type. Ignored by hosts without SELinux. */
   readonly seLinuxType?: string;
 }
 
@@ -255,7 +264,7 @@ export interface ContainerUsage {
 }
 
 /** Counters start with the container. Undefined fields are not measured on this host. */
-export interface DetailedUsage extends ContainerUsage {
+export interface DetailedUsage extends Omit<ContainerUsage, "oomKills"> {
   readonly userNanos: number;
   readonly systemNanos: number;
   /** Periods in which the CPU limit held the container up, and for how long in all. */
@@ -268,6 +277,18 @@ export interface DetailedUsage extends ContainerUsage {
   readonly maxMemoryBytes?: number;
   readonly kernelBytes?: number;
   readonly maxKernelBytes?: number;
+  /** The processes that run now, at most 128 of them. */
+  readonly processes: readonly ProcessUsage[];
+}
+
+export interface ProcessUsage {
+  readonly pid: number;
+  /** The start of the process in clock ticks since the boot. A later process with the same id has another one. */
+  readonly startTicks: number;
+  readonly userNanos: number;
+  readonly systemNanos: number;
+  readonly rssBytes: number;
+  readonly swapBytes: number;
 }
 
 export type RuntimeErrorCode =

@@ -4,7 +4,7 @@ import { messageOf } from "@forage/common/message-of";
 import { type ServiceState, ServiceUpdate } from "@forage/proto/forage/agent/v1/agent";
 import type { Clock } from "../clock.ts";
 import { makePrivateDirectory, writeFilesDurably } from "../journal/durable-files.ts";
-import { decodeRecord, encodeRecord, isFramed, RecordKind } from "../journal/record-frame.ts";
+import { decodeRecord, encodeRecord, isFramed, RECORD_KIND } from "../journal/record-frame.ts";
 
 /** The coordinator's last state of all services. */
 export interface ServicesView {
@@ -15,11 +15,14 @@ export interface ServicesView {
   readonly virtualIpRanges: readonly string[];
 }
 
-/** Without stored services, a host that never had any looks like one whose file was removed. */
+/**
+ * The result of loading at the start. "missing" also covers a host that never had services: without stored services the two look the
+ * same.
+ */
 export type LoadedServices = "sound" | "missing" | "damaged";
 
 export interface KnownServicesOptions {
-  /** Made if missing. */
+  /** The directory of the stored services. Created if missing. */
   readonly dir: string;
   readonly clock: Clock;
   readonly onError: (error: unknown) => void;
@@ -157,7 +160,7 @@ export class KnownServices implements ServicesView {
         virtualIpRanges: [...this.#head.virtualIpRanges],
       }),
     ).finish();
-    const bytes = encodeRecord(RecordKind.services, payload);
+    const bytes = encodeRecord(RECORD_KIND.services, payload);
     this.#writing = this.#writing
       .then(() => writeFilesDurably(this.#options.dir, [{ name: FILE, bytes }]))
       .catch(this.#options.onError);
@@ -167,7 +170,7 @@ export class KnownServices implements ServicesView {
 /** Older agents wrote the message by itself, without a checksum. */
 function decode(bytes: Buffer): ServiceUpdate {
   if (bytes.byteLength === 0) throw new Error("it is empty");
-  return ServiceUpdate.decode(isFramed(bytes) ? decodeRecord(RecordKind.services, bytes) : bytes);
+  return ServiceUpdate.decode(isFramed(bytes) ? decodeRecord(RECORD_KIND.services, bytes) : bytes);
 }
 
 function headOf({ clusterDomain, virtualIpRanges }: ServiceUpdate) {

@@ -5,7 +5,7 @@ import { isOfFamily } from "../network/family-words.ts";
 
 /** The host for which rules are computed. */
 export interface Viewpoint {
-  /** Its name. */
+  /** The name of this node. */
   readonly node: string;
   /** Families of addresses by which it reaches other hosts. */
   readonly reach: readonly IpFamily[];
@@ -21,7 +21,7 @@ export interface ServicePortRules {
   readonly addresses: readonly string[];
   /** `tcp . 30080`; undefined: not open on the hosts. */
   readonly nodePort: string | undefined;
-  /** Never empty. */
+  /** The endpoints, at least one. */
   readonly endpoints: readonly EndpointRule[];
   /** The time for which a client stays with its pod; 0: for one connection. */
   readonly affinitySeconds: number;
@@ -80,7 +80,10 @@ function ruleFor(
   return isOfFamily(address, family) ? { id: shortHash(`${address}:${port}`), address, port } : undefined;
 }
 
-/** Its own pods; of others those that let others in, by a family that this host has an address of. */
+/**
+ * Reports whether this host may reach the pod: its own pods always, pods of other nodes if they admit others and this host has
+ * an address of their family.
+ */
 export function isWithinReach(
   { node, local }: Pick<ServiceEndpoint, "node" | "local">,
   viewpoint: Viewpoint,

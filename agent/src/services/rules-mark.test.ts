@@ -3,29 +3,29 @@ import { test } from "node:test";
 import type { ServicePortRules } from "./port-rules.ts";
 import { RulesMark } from "./rules-mark.ts";
 
-const options = { table: "t", podCidr: "10.64.0.0/16", virtualIpRanges: ["10.96.0.0/16"], balancerIps: [] };
+const OPTIONS = { table: "t", podCidr: "10.64.0.0/16", virtualIpRanges: ["10.96.0.0/16"], balancerIps: [] };
 
 test("tables have one mark if they are the same, however they came to be", () => {
   const marks = new RulesMark();
-  const mark = marks.of(options, byId(rule("a"), rule("b")));
+  const mark = marks.of(OPTIONS, byId(rule("a"), rule("b")));
   assert.match(mark, /^made_[0-9a-f]{32}$/);
-  assert.equal(marks.of({ ...options, table: "other" }, byId(rule("b"), rule("a"))), mark);
-  assert.equal(new RulesMark().of(options, byId(rule("a"), rule("b"))), mark);
+  assert.equal(marks.of({ ...OPTIONS, table: "other" }, byId(rule("b"), rule("a"))), mark);
+  assert.equal(new RulesMark().of(OPTIONS, byId(rule("a"), rule("b"))), mark);
 });
 
 test("whatever makes another table makes another mark", () => {
   const marks = new RulesMark();
   const rules = byId(rule("a"), rule("b"));
   const others = [
-    marks.of(options, new Map()),
-    marks.of(options, byId(rule("a"))),
-    marks.of(options, byId(rule("a"), rule("b", { addresses: ["10.96.0.9 . tcp . 80"] }))),
-    marks.of(options, byId(rule("a"), rule("b", { nodePort: "tcp . 30080" }))),
-    marks.of(options, byId(rule("a"), rule("b", { affinitySeconds: 60 }))),
-    marks.of(options, byId(rule("a"), rule("b", { endpoints: [] }))),
-    marks.of({ ...options, virtualIpRanges: ["10.97.0.0/16"] }, rules),
-    marks.of({ ...options, balancerIps: ["192.0.2.1"] }, rules),
-    marks.of(options, rules),
+    marks.of(OPTIONS, new Map()),
+    marks.of(OPTIONS, byId(rule("a"))),
+    marks.of(OPTIONS, byId(rule("a"), rule("b", { addresses: ["10.96.0.9 . tcp . 80"] }))),
+    marks.of(OPTIONS, byId(rule("a"), rule("b", { nodePort: "tcp . 30080" }))),
+    marks.of(OPTIONS, byId(rule("a"), rule("b", { affinitySeconds: 60 }))),
+    marks.of(OPTIONS, byId(rule("a"), rule("b", { endpoints: [] }))),
+    marks.of({ ...OPTIONS, virtualIpRanges: ["10.97.0.0/16"] }, rules),
+    marks.of({ ...OPTIONS, balancerIps: ["192.0.2.1"] }, rules),
+    marks.of(OPTIONS, rules),
   ];
   assert.equal(new Set(others).size, others.length);
 });

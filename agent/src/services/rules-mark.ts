@@ -3,8 +3,8 @@ import type { ServicePortRules } from "./port-rules.ts";
 import { deltaText, fullText, type RulesById, type RulesOptions } from "./rules-text.ts";
 
 /** Marks have 128 bits. */
-const modulus = 1n << 128n;
-const hexDigits = 32;
+const MODULUS = 1n << 128n;
+const HEX_DIGITS = 32;
 
 /**
  * Names a table's content by all text that makes it, in whatever order it was made. A chain without rules has the name of it,
@@ -23,12 +23,12 @@ export class RulesMark {
       const digest =
         this.#digests.get(rule) ?? digestOf(deltaText(base, new Map(), new Map([[rule.id, rule]])));
       this.#digests.set(rule, digest);
-      sum = (sum + digest) % modulus;
+      sum = (sum + digest) % MODULUS;
     }
-    return `made_${sum.toString(16).padStart(hexDigits, "0")}`;
+    return `made_${sum.toString(16).padStart(HEX_DIGITS, "0")}`;
   }
 }
 
 function digestOf(text: string): bigint {
-  return BigInt(`0x${createHash("sha256").update(text).digest("hex").slice(0, hexDigits)}`);
+  return BigInt(`0x${createHash("sha256").update(text).digest("hex").slice(0, HEX_DIGITS)}`);
 }

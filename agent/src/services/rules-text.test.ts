@@ -4,45 +4,45 @@ import { ServiceState } from "@forage/proto/forage/agent/v1/agent";
 import { rulesOf, type ServicePortRules } from "./port-rules.ts";
 import { balancerDeltaText, deltaText, fullText } from "./rules-text.ts";
 
-const options = { table: "t", podCidr: "10.64.0.0/16", virtualIpRanges: ["10.96.0.0/16"], balancerIps: [] };
-const n1 = { node: "n1", reach: [4, 6] } as const;
-const here = { pod: "a", node: "n1", podIp: "10.64.0.2", hostIp: "192.0.2.1", hostPorts: [20_000, 20_001] };
-const there = { pod: "b", node: "n2", podIp: "10.64.0.2", hostIp: "192.0.2.2", hostPorts: [20_005, 0] };
-const onHost = { ...here, pod: "c", hostNetwork: true, hostPorts: [8080, 0] };
-const elsewhereOnHost = { ...there, pod: "d", hostNetwork: true, hostPorts: [8080, 0] };
+const OPTIONS = { table: "t", podCidr: "10.64.0.0/16", virtualIpRanges: ["10.96.0.0/16"], balancerIps: [] };
+const N1 = { node: "n1", reach: [4, 6] } as const;
+const HERE = { pod: "a", node: "n1", podIp: "10.64.0.2", hostIp: "192.0.2.1", hostPorts: [20_000, 20_001] };
+const THERE = { pod: "b", node: "n2", podIp: "10.64.0.2", hostIp: "192.0.2.2", hostPorts: [20_005, 0] };
+const ON_HOST = { ...HERE, pod: "c", hostNetwork: true, hostPorts: [8080, 0] };
+const ELSEWHERE_ON_HOST = { ...THERE, pod: "d", hostNetwork: true, hostPorts: [8080, 0] };
 
 describe("where a service's clients are led to on host n1", () => {
   for (const [what, fields, expected] of [
     [
       "its own pod",
-      { endpoints: [here] },
+      { endpoints: [HERE] },
       ["tcp 10.96.0.5:80 → 10.64.0.2:8080", "udp 10.96.0.5:53 → 10.64.0.2:5353"],
     ],
     [
       "a pod of another host, where it serves",
-      { endpoints: [there] },
+      { endpoints: [THERE] },
       ["tcp 10.96.0.5:80 → 192.0.2.2:20005"],
     ],
-    ["a pod on the host's network", { endpoints: [onHost] }, ["tcp 10.96.0.5:80 → 192.0.2.1:8080"]],
-    ["such a pod of another host", { endpoints: [elsewhereOnHost] }, ["tcp 10.96.0.5:80 → 192.0.2.2:8080"]],
+    ["a pod on the host's network", { endpoints: [ON_HOST] }, ["tcp 10.96.0.5:80 → 192.0.2.1:8080"]],
+    ["such a pod of another host", { endpoints: [ELSEWHERE_ON_HOST] }, ["tcp 10.96.0.5:80 → 192.0.2.2:8080"]],
     [
       "several",
-      { endpoints: [there, elsewhereOnHost] },
+      { endpoints: [THERE, ELSEWHERE_ON_HOST] },
       ["tcp 10.96.0.5:80 → 192.0.2.2:20005 192.0.2.2:8080"],
     ],
-    ["one that only its host can reach", { endpoints: [{ ...there, local: true }] }, []],
+    ["one that only its host can reach", { endpoints: [{ ...THERE, local: true }] }, []],
     [
       "its own, though others can't reach it",
-      { endpoints: [{ ...onHost, local: true }] },
+      { endpoints: [{ ...ON_HOST, local: true }] },
       ["tcp 10.96.0.5:80 → 192.0.2.1:8080"],
     ],
-    ["a host known by a name", { endpoints: [{ ...there, hostIp: "host-2" }] }, []],
+    ["a host known by a name", { endpoints: [{ ...THERE, hostIp: "host-2" }] }, []],
     ["nobody", { endpoints: [] }, []],
-    ["nobody: it has no address yet", { endpoints: [here], virtualIps: [] }, []],
+    ["nobody: it has no address yet", { endpoints: [HERE], virtualIps: [] }, []],
     [
       "the address of a load balancer, too",
       {
-        endpoints: [there],
+        endpoints: [THERE],
         type: "LoadBalancer",
         loadBalancerIps: ["198.51.100.1"],
         ports: [{ port: 80, protocol: "TCP", targetPort: 8080 }],
@@ -52,39 +52,39 @@ describe("where a service's clients are led to on host n1", () => {
     [
       "a node port, too",
       {
-        endpoints: [there],
+        endpoints: [THERE],
         ports: [{ port: 80, protocol: "TCP", targetPort: 8080, nodePort: 30_080 }],
       },
       ["tcp 10.96.0.5:80 :30080 → 192.0.2.2:20005"],
     ],
   ] as const) {
-    test(what, () => assert.deepEqual(rulesOf(aService(fields), n1, 4).map(told), expected));
+    test(what, () => assert.deepEqual(rulesOf(aService(fields), N1, 4).map(told), expected));
   }
 });
 
-const here6 = { ...here, podIpv6: "fd64::2", hostIpv6: "2001:db8::1" };
-const there6 = { ...there, podIpv6: "fd64::2", hostIpv6: "2001:db8::2" };
+const HERE6 = { ...HERE, podIpv6: "fd64::2", hostIpv6: "2001:db8::1" };
+const THERE6 = { ...THERE, podIpv6: "fd64::2", hostIpv6: "2001:db8::2" };
 
 describe("where clients are led to by IPv6", () => {
   for (const [what, fields, expected] of [
     [
       "its own pod, at its IPv6 address only",
-      { endpoints: [here6] },
+      { endpoints: [HERE6] },
       ["tcp fd96::5:80 → fd64::2:8080", "udp fd96::5:53 → fd64::2:5353"],
     ],
-    ["a pod of another host", { endpoints: [there6] }, ["tcp fd96::5:80 → 2001:db8::2:20005"]],
-    ["nobody: no pod has IPv6", { endpoints: [here, there] }, []],
-    ["those that have it, of several", { endpoints: [here, there6] }, ["tcp fd96::5:80 → 2001:db8::2:20005"]],
+    ["a pod of another host", { endpoints: [THERE6] }, ["tcp fd96::5:80 → 2001:db8::2:20005"]],
+    ["nobody: no pod has IPv6", { endpoints: [HERE, THERE] }, []],
+    ["those that have it, of several", { endpoints: [HERE, THERE6] }, ["tcp fd96::5:80 → 2001:db8::2:20005"]],
     [
       "its own pod on the host's network",
-      { endpoints: [{ ...here6, hostNetwork: true }] },
+      { endpoints: [{ ...HERE6, hostNetwork: true }] },
       ["tcp fd96::5:80 → 2001:db8::1:20000", "udp fd96::5:53 → 2001:db8::1:20001"],
     ],
-    ["nobody: the pod's host is reached by IPv4 only", { endpoints: [{ ...there6, hostIpv6: "" }] }, []],
+    ["nobody: the pod's host is reached by IPv4 only", { endpoints: [{ ...THERE6, hostIpv6: "" }] }, []],
     [
       "a node port, and the address of a load balancer",
       {
-        endpoints: [there6],
+        endpoints: [THERE6],
         loadBalancerIps: ["198.51.100.1", "2001:db8:1::1"],
         ports: [{ port: 80, protocol: "TCP", targetPort: 8080, nodePort: 30_080 }],
       },
@@ -92,12 +92,12 @@ describe("where clients are led to by IPv6", () => {
     ],
   ] as const) {
     const service = aService({ virtualIps: ["10.96.0.5", "fd96::5"], ...fields });
-    test(what, () => assert.deepEqual(rulesOf(service, n1, 6).map(told), expected));
+    test(what, () => assert.deepEqual(rulesOf(service, N1, 6).map(told), expected));
   }
 
   test("a host without an address of the family leads to its own pods only", () => {
     const inReach = (reach: readonly (4 | 6)[], family: 4 | 6) => {
-      const service = aService({ virtualIps: ["10.96.0.5", "fd96::5"], endpoints: [here6, there6] });
+      const service = aService({ virtualIps: ["10.96.0.5", "fd96::5"], endpoints: [HERE6, THERE6] });
       return rulesOf(service, { node: "n1", reach }, family).map(told)[0];
     };
     assert.equal(inReach([4], 6), "tcp fd96::5:80 → fd64::2:8080");
@@ -107,21 +107,21 @@ describe("where clients are led to by IPv6", () => {
 
   test("it costs IPv4 nothing", () => {
     const virtualIps = ["10.96.0.5", "fd96::5"];
-    const dual = rulesOf(aService({ virtualIps, endpoints: [here6, there6] }), n1, 4);
-    assert.deepEqual(dual, rulesOf(aService({ endpoints: [here, there] }), n1, 4));
+    const dual = rulesOf(aService({ virtualIps, endpoints: [HERE6, THERE6] }), N1, 4);
+    assert.deepEqual(dual, rulesOf(aService({ endpoints: [HERE, THERE] }), N1, 4));
   });
 
   test("the table is one of its own, in that family's words", () => {
-    const six = { ...options, podCidr: "fd64::/64", virtualIpRanges: ["fd96::/112"] };
+    const six = { ...OPTIONS, podCidr: "fd64::/64", virtualIpRanges: ["fd96::/112"] };
     const rules = (endpoints: readonly object[], affinitySeconds = 0) => {
       const service = aService({ virtualIps: ["fd96::5"], endpoints, affinitySeconds });
-      return new Map(rulesOf(service, n1, 6).map((rule) => [rule.id, rule]));
+      return new Map(rulesOf(service, N1, 6).map((rule) => [rule.id, rule]));
     };
     const texts = [
-      fullText(six, rules([here6, there6])),
-      fullText(six, rules([here6, there6], 60)),
-      deltaText(six, rules([here6]), rules([there6], 60)),
-      deltaText(six, rules([here6]), new Map()),
+      fullText(six, rules([HERE6, THERE6])),
+      fullText(six, rules([HERE6, THERE6], 60)),
+      deltaText(six, rules([HERE6]), rules([THERE6], 60)),
+      deltaText(six, rules([HERE6]), new Map()),
       balancerDeltaText(six, ["2001:db8:1::1"], []),
     ];
     for (const text of texts) {
@@ -133,33 +133,33 @@ describe("where clients are led to by IPv6", () => {
 });
 
 test("a rule is known by its service and port, whatever else changes", () => {
-  const [first] = rulesOf(aService({ endpoints: [here] }), n1, 4);
-  const [second] = rulesOf(aService({ endpoints: [there], virtualIps: ["10.96.0.6"] }), n1, 4);
-  const [other] = rulesOf(aService({ name: "other", endpoints: [here] }), n1, 4);
+  const [first] = rulesOf(aService({ endpoints: [HERE] }), N1, 4);
+  const [second] = rulesOf(aService({ endpoints: [THERE], virtualIps: ["10.96.0.6"] }), N1, 4);
+  const [other] = rulesOf(aService({ name: "other", endpoints: [HERE] }), N1, 4);
   assert.equal(first?.id, second?.id);
   assert.notEqual(first?.id, other?.id);
 });
 
 test("a change touches only the changed rules, and removes addresses before it gives them to others", () => {
   const before = byId(
-    aService({ endpoints: [here] }),
-    aService({ name: "api", virtualIps: ["10.96.0.6"], endpoints: [here] }),
+    aService({ endpoints: [HERE] }),
+    aService({ name: "api", virtualIps: ["10.96.0.6"], endpoints: [HERE] }),
   );
-  const after = byId(aService({ name: "api", virtualIps: ["10.96.0.5"], endpoints: [there] }));
-  const text = deltaText(options, before, after);
+  const after = byId(aService({ name: "api", virtualIps: ["10.96.0.5"], endpoints: [THERE] }));
+  const text = deltaText(OPTIONS, before, after);
   const lines = text.trim().split("\n");
   assert.ok(lines[0]?.startsWith("delete element ip t addresses"));
   assert.ok(text.indexOf("delete element") < text.indexOf("add element"));
   // A chain appears before the first jump to it, and disappears after the last one.
   assert.ok(text.lastIndexOf("add rule") < text.indexOf("add element"));
   assert.ok(text.indexOf("delete chain") > text.indexOf("add element"));
-  assert.equal(deltaText(options, after, after), "");
+  assert.equal(deltaText(OPTIONS, after, after), "");
 });
 
 test("addresses of load balancers come and go by themselves", () => {
-  assert.equal(balancerDeltaText(options, ["198.51.100.1"], ["198.51.100.1"]), "");
+  assert.equal(balancerDeltaText(OPTIONS, ["198.51.100.1"], ["198.51.100.1"]), "");
   assert.equal(
-    balancerDeltaText(options, ["198.51.100.1", "198.51.100.2"], ["198.51.100.2", "198.51.100.3"]),
+    balancerDeltaText(OPTIONS, ["198.51.100.1", "198.51.100.2"], ["198.51.100.2", "198.51.100.3"]),
     "delete element ip t balancer_ips { 198.51.100.1 }\nadd element ip t balancer_ips { 198.51.100.3 }\n",
   );
 });
@@ -169,18 +169,18 @@ test("with affinity a new endpoint leaves the others' sets alone", () => {
     byId(
       aService({ endpoints, affinitySeconds: 60, ports: [{ port: 80, protocol: "TCP", targetPort: 8080 }] }),
     );
-  const text = deltaText(options, sticky([here]), sticky([here, there]));
+  const text = deltaText(OPTIONS, sticky([HERE]), sticky([HERE, THERE]));
   assert.equal(text.match(/add set/g)?.length, 1);
   assert.doesNotMatch(text, /delete|flush set/);
-  const back = deltaText(options, sticky([here, there]), sticky([here]));
+  const back = deltaText(OPTIONS, sticky([HERE, THERE]), sticky([HERE]));
   assert.equal(back.match(/delete set/g)?.length, 1);
   assert.equal(back.match(/delete chain/g)?.length, 1);
   const longer = deltaText(
-    options,
-    sticky([here]),
+    OPTIONS,
+    sticky([HERE]),
     byId(
       aService({
-        endpoints: [here],
+        endpoints: [HERE],
         affinitySeconds: 90,
         ports: [{ port: 80, protocol: "TCP", targetPort: 8080 }],
       }),
@@ -197,11 +197,11 @@ test("no name or text of a user reaches the rules", () => {
     namespace: hostile,
     virtualIps: [hostile, "10.96.0.5"],
     endpoints: [
-      { ...here, pod: hostile },
-      { ...there, hostIp: hostile },
+      { ...HERE, pod: hostile },
+      { ...THERE, hostIp: hostile },
     ],
   });
-  const text = fullText(options, byId(service));
+  const text = fullText(OPTIONS, byId(service));
   assert.doesNotMatch(text, /flush ruleset/);
   assert.match(text, /10\.96\.0\.5 \. tcp \. 80/);
 });
@@ -220,7 +220,7 @@ function aService(fields: object): ServiceState {
 }
 
 function byId(...services: readonly ServiceState[]): Map<string, ServicePortRules> {
-  return new Map(services.flatMap((service) => rulesOf(service, n1, 4)).map((rule) => [rule.id, rule]));
+  return new Map(services.flatMap((service) => rulesOf(service, N1, 4)).map((rule) => [rule.id, rule]));
 }
 
 function told({ protocol, addresses, nodePort, endpoints }: ServicePortRules): string {

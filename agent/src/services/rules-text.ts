@@ -290,7 +290,7 @@ function wordsOf({ podCidr }: Pick<RulesOptions, "podCidr">): FamilyWords {
   return FAMILY_WORDS[familyOf(podCidr)];
 }
 
-/** With its family, which is part of its name. */
+/** Returns the table with its family, which is part of its identity. */
 function tableOf(options: Pick<RulesOptions, "table" | "podCidr">): string {
   return `${wordsOf(options).ip} ${options.table}`;
 }

@@ -19,7 +19,7 @@ import { staleConnections } from "./stale-connections.ts";
 
 export interface ServiceRulesParts {
   readonly services: ServicesView;
-  /** This host. */
+  /** The view of this host. */
   readonly viewpoint: Viewpoint;
   readonly table: string;
   /** The pods' CIDR of the rules' family. */
@@ -231,7 +231,10 @@ function balancerIps({ services }: ServicesView, family: IpFamily): string[] {
   return [...new Set(ips.filter((ip) => isOfFamily(ip, family)))].sort();
 }
 
-/** While an address moves from one service to another both may have it for a moment; the kernel takes it once. */
+/**
+ * Returns the rules without duplicate addresses. While an address moves from one service to another, both may have it for a
+ * moment; the kernel accepts it once.
+ */
 function withoutConflicts(rules: RulesById): Map<string, ServicePortRules> {
   const taken = new Set<string>();
   const isFree = (key: string): boolean => !taken.has(key) && taken.add(key) !== undefined;

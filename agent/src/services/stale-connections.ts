@@ -1,9 +1,12 @@
 import type { EndpointRule, ServicePortRules } from "./port-rules.ts";
 import type { RulesById } from "./rules-text.ts";
 
-/** Each costs a process and a walk over all tracked connections; of more addresses, one for all. */
-const maxAddresses = 8;
-const halfOpen = ["-p", "tcp", "--state", "SYN_SENT"] as const;
+/**
+ * The limit of addresses that are cleaned one by one. Each costs a process and a walk over all tracked connections; for more
+ * addresses one walk serves all.
+ */
+const MAX_ADDRESSES = 8;
+const HALF_OPEN = ["-p", "tcp", "--state", "SYN_SENT"] as const;
 
 /**
  * Returns conntrack's options for the connections to forget after a change of rules. Their next packet then takes the new rules.
@@ -37,9 +40,9 @@ function knocking(endpoints: readonly EndpointRule[]): string[][] {
   const portsOf = new Map<string, Set<number>>();
   for (const { address, port } of endpoints)
     portsOf.set(address, (portsOf.get(address) ?? new Set()).add(port));
-  if (portsOf.size > maxAddresses) return [[...halfOpen, "--dst-nat"]];
+  if (portsOf.size > MAX_ADDRESSES) return [[...HALF_OPEN, "--dst-nat"]];
   return [...portsOf].map(([address, [port, ...others]]) => {
     const ports = others.length === 0 ? ["--reply-port-src", String(port)] : [];
-    return [...halfOpen, "--reply-src", address, ...ports];
+    return [...HALF_OPEN, "--reply-src", address, ...ports];
   });
 }

@@ -3,11 +3,13 @@ import { constants } from "node:fs";
 import { type FileHandle, open, readFile } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
-import type { CopyOptions } from "@forage/proto/forage/agent/v1/agent";
+import type { CopyOptions, SftpOptions } from "@forage/proto/forage/agent/v1/agent";
 import { ExecOutput } from "../runtime/nerdctl/exec-output.ts";
 import type { RuntimeContainer } from "../runtime/runtime.ts";
-import { COPY_FILES, FAILURE, REMARK, ROOT_DESCRIPTOR } from "./copy-files.ts";
+import { FAILURE, REMARK, ROOT_DESCRIPTOR } from "./container-program.ts";
+import { COPY_FILES } from "./copy-files.ts";
 import type { Copy } from "./serve-copy.ts";
+import { SERVE_SFTP } from "./sftp/serve-sftp.ts";
 
 export interface ContainerFilesOptions {
   readonly inspect: (id: string, signal: AbortSignal) => Promise<RuntimeContainer | undefined>;
@@ -17,11 +19,24 @@ export interface ContainerFilesOptions {
 
 // Each is a process of some 90 MB for as long as it takes.
 const COPIES_MAX = 8;
+// Sessions stay open longer than copies, and must not keep those away.
+const SFTP_SESSIONS_MAX = 16;
+// One container must not take all sessions of a node.
+const SFTP_SESSIONS_MAX_EACH = 4;
 
-/** Copies files out of and into running containers, whatever programs these have. */
+interface Task {
+  readonly args: readonly string[];
+  /** The reason of an end for which the process gives none. */
+  readonly cutOff: string;
+  readonly release: () => void;
+}
+
+/** Copies files out of and into running containers, and serves them by SFTP, whatever programs these have. */
 export class ContainerFiles {
   readonly #options: ContainerFilesOptions;
   #copies = 0;
+  /** The containers of the open SFTP sessions. */
+  readonly #sftpOf: string[] = [];
 
   constructor(options: ContainerFilesOptions) {
     this.#options = options;
@@ -33,12 +48,28 @@ export class ContainerFiles {
     const release = () => {
       this.#copies -= 1;
     };
+    const args = [COPY_FILES, options.into ? "into" : "out", options.path];
+    return this.#run(id, { args, cutOff: "the copy was cut off", release }, signal);
+  }
+
+  async sftp(id: string, { directory }: SftpOptions, signal: AbortSignal): Promise<Copy> {
+    if (this.#sftpOf.length >= SFTP_SESSIONS_MAX)
+      throw new Error(`${SFTP_SESSIONS_MAX} sftp sessions are open on this node`);
+    if (this.#sftpOf.filter((other) => other === id).length >= SFTP_SESSIONS_MAX_EACH)
+      throw new Error(`${SFTP_SESSIONS_MAX_EACH} sftp sessions of this container are open: close one first`);
+    this.#sftpOf.push(id);
+    const release = () => void this.#sftpOf.splice(this.#sftpOf.indexOf(id), 1);
+    const cutOff = "the sftp session was cut off";
+    return this.#run(id, { args: [SERVE_SFTP, directory || "/"], cutOff, release }, signal);
+  }
+
+  async #run(id: string, { args, cutOff, release }: Task, signal: AbortSignal): Promise<Copy> {
     try {
       const { root, user } = await this.#enter(id, signal);
       try {
-        const child = this.#start(options, root, user);
+        const child = this.#start([...args, ...user], root);
         child.once("close", release);
-        return follow(child, signal);
+        return follow(child, cutOff, signal);
       } finally {
         await root.close();
       }
@@ -69,11 +100,11 @@ export class ContainerFiles {
     return pid;
   }
 
-  #start({ into, path }: CopyOptions, root: FileHandle, user: readonly string[]): ChildProcess {
+  #start(task: readonly string[], root: FileHandle): ChildProcess {
     const [file = "", ...args] = this.#options.ownCommand;
     const stdio = ["pipe", "pipe", "pipe"] as (number | "pipe")[];
     stdio[ROOT_DESCRIPTOR] = root.fd;
-    return spawn(file, [...args, COPY_FILES, into ? "into" : "out", path, ...user], {
+    return spawn(file, [...args, ...task], {
       cwd: "/",
       env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin" },
       stdio,
@@ -91,14 +122,14 @@ export function userOf(status: string): readonly [uid: string, gid: string, grou
   return [uid ?? "", gid ?? "", field("Groups").join(",")];
 }
 
-function follow(child: ChildProcess, signal: AbortSignal): Copy {
+function follow(child: ChildProcess, cutOff: string, signal: AbortSignal): Copy {
   const [stdin, stdout, stderr] = [
     child.stdin as Writable,
     child.stdout as Readable,
     child.stderr as Readable,
   ];
   const output = new ExecOutput();
-  let reason = "the copy was cut off";
+  let reason = cutOff;
   stdout.on("data", (data: Buffer) => output.push("stdout", data));
   createInterface({ input: stderr }).on("line", (line) => {
     if (line.startsWith(REMARK)) output.push("stderr", Buffer.from(`${line.slice(REMARK.length)}\n`));

@@ -1,16 +1,11 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { Directory, type Place, receiveTree, resolveInRoot, sendTree } from "@forage/archive";
+import { becomeUser } from "./become-user.ts";
+import { FAILURE, REMARK, ROOT_DESCRIPTOR } from "./container-program.ts";
 
 /** First argument of the agent's program when it is started for this. */
 export const COPY_FILES = "copy-files";
-/** The descriptor under which the container's root directory is handed over. */
-export const ROOT_DESCRIPTOR = 3;
-
-/** The prefix of lines about skipped files. */
-export const REMARK = "- ";
-/** Before the reason of a failure, on the last line. */
-export const FAILURE = "! ";
 
 /**
  * Runs one copy out of or into a container in a process of its own. A hanging file system blocks no other copy, and the kernel
@@ -18,9 +13,9 @@ export const FAILURE = "! ";
  * to standard output or comes from standard input. Returns the exit code.
  */
 export async function copyFiles(args: readonly string[]): Promise<number> {
-  const [direction = "", path = "", uid = "", gid = "", groups = ""] = args;
+  const [direction = "", path = "", ...user] = args;
   try {
-    become(Number(uid), Number(gid), groups.split(",").filter(Boolean).map(Number));
+    becomeUser(user);
     const root = Directory.ofDescriptor(ROOT_DESCRIPTOR);
     if (direction === "out") await copyOut(root, path);
     else await copyInto(root, path);
@@ -29,13 +24,6 @@ export async function copyFiles(args: readonly string[]): Promise<number> {
     process.stderr.write(`${FAILURE}${reasonOf(error, path)}\n`);
     return 1;
   }
-}
-
-function become(uid: number, gid: number, groups: readonly number[]): void {
-  if (![uid, gid, ...groups].every(Number.isSafeInteger)) throw new TypeError("ids are numbers");
-  process.setgroups?.([...groups]);
-  process.setgid?.(gid);
-  process.setuid?.(uid);
 }
 
 async function copyOut(root: Directory, path: string): Promise<void> {

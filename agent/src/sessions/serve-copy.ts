@@ -1,24 +1,28 @@
-import type { CopyOptions, SessionEnd } from "@forage/proto/forage/agent/v1/agent";
+import type { SessionEnd } from "@forage/proto/forage/agent/v1/agent";
 import { ENDED_WELL, type Session } from "./session.ts";
 
-/** A copy under way. */
+/** A copy under way, or an SFTP session. */
 export interface Copy {
-  /** The tar stream when copying out, and remarks about what was left out. */
+  /** The tar stream when copying out, or the answers, and remarks about what was left out. */
   readonly output: AsyncIterable<{ readonly stream: "stdout" | "stderr"; readonly data: Uint8Array }>;
-  /** The tar stream when copying in; rejects once it is over. */
+  /** The tar stream when copying in, or the requests; rejects once it is over. */
   write(data: Uint8Array): Promise<void>;
   endInput(): void;
   /** Rejects with what the user is to read. */
   readonly done: Promise<void>;
 }
 
-export type StartCopy = (containerId: string, options: CopyOptions, signal: AbortSignal) => Promise<Copy>;
+export type StartCopy<Options> = (
+  containerId: string,
+  options: Options,
+  signal: AbortSignal,
+) => Promise<Copy>;
 
-/** One file or directory of the container as a tar stream, out of it or into it. */
-export async function serveCopy(
+/** One file or directory of the container as a tar stream, out of it or into it; or all of its files by SFTP. */
+export async function serveCopy<Options>(
   session: Session,
-  options: CopyOptions,
-  start: StartCopy,
+  options: Options,
+  start: StartCopy<Options>,
 ): Promise<SessionEnd> {
   const { found, writer, signal } = session;
   if (found.id === undefined) throw new Error(`container ${found.container} is not running`);

@@ -42,7 +42,7 @@ export async function servePortForward(
   }
 }
 
-/** Its chunks; leaving the loop early, or reaching its end, leaves the writing side alone. */
+/** Returns the chunks of a connection. Ending the loop, early or not, leaves the writing side open. */
 function readable(connection: Duplex): AsyncIterable<Uint8Array> {
   return connection.iterator({ destroyOnReturn: false });
 }

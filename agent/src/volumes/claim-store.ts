@@ -80,8 +80,8 @@ export class ClaimStore {
   }
 
   /**
-   * Forgets users that are unknown, marks the claims that running containers use, and finishes what a crash cut off.
-   * @param inUse uids of pods with running containers, by the claim's `<namespace>/<name>`.
+   * Forgets unknown users, marks the claims that running containers use, and completes what a crash interrupted. @param inUse
+   * uids of pods with running containers, by the claim's `<namespace>/<name>`.
    */
   async settle(
     knownPodUids: ReadonlySet<string>,

@@ -15,11 +15,13 @@ export interface WatchedDirectory {
   readonly path: string;
   readonly limitBytes: number;
   readonly exceeded: (usedBytes: number) => void;
+  /** Receives each measurement. */
+  readonly measured?: (usedBytes: number) => void;
 }
 
 export interface DiskUseWatchParts {
   readonly clock: Clock;
-  /** Gives the bytes that the files below the path take. */
+  /** Returns the bytes that the files below the path take. */
   readonly measure: (path: string, signal: AbortSignal) => Promise<number>;
   readonly onError: (path: string, error: unknown) => void;
 }
@@ -81,7 +83,8 @@ export class DiskUseWatch {
       if (watched.dueMs > beganMs || !this.#watched.has(path)) continue;
       try {
         const usedBytes = await measure(path, this.#closing.signal);
-        const { limitBytes, exceeded } = watched.directory;
+        const { limitBytes, exceeded, measured } = watched.directory;
+        if (this.#watched.has(path)) measured?.(usedBytes);
         if (usedBytes > limitBytes && this.#watched.has(path)) exceeded(usedBytes);
       } catch (error) {
         if (!this.#closing.signal.aborted) onError(path, error);

@@ -13,8 +13,9 @@ export interface GroupOwnership {
 }
 
 /**
- * Gives everything in a volume to a group, which may read and write it, and new files to the same group (setgid): Kubernetes' fs_group.
- * Other containers may be changing the volume meanwhile: nothing outside it is touched, whatever links they make.
+ * Makes a group the owner of everything in a volume, with read and write access, and of new files (setgid), as Kubernetes'
+ * fs_group does. Other containers may change the volume meanwhile: nothing outside of it is touched, whatever links they
+ * create.
  */
 export async function giveToGroup(
   root: string,
@@ -93,7 +94,7 @@ async function* misfits(root: string, gid: number, signal: AbortSignal): AsyncGe
   }
 }
 
-/** Goes from directory to directory by open handles, so that none can be exchanged for a link on the way. */
+/** Walks directories through open handles, so that no directory can be exchanged for a link on the way. */
 class PinnedWalk {
   readonly #root: FileHandle;
   /** Handles of the directories that lead to the last path, from the root on. */

@@ -67,7 +67,7 @@ export async function typeAt(
   throw new VolumeError("HOST_FAILED", wordsOf(result));
 }
 
-/** As Kubernetes' runtimes do, a path of no declared type that isn't there becomes a directory. */
+/** Creates the path. Like Kubernetes' runtimes, a missing path without a declared type becomes a directory. */
 async function create(
   path: string,
   type: HostPathType,

@@ -63,7 +63,9 @@ export function imagesTrial(
   };
 }
 
-/** For all users, as containers run as anyone; what leads to it is closed to all. */
+/**
+ * Creates a directory that all users may write to, because containers run as any user. Its parent is closed to everyone else.
+ */
 async function makeOpenDirectory(path: string): Promise<void> {
   if (await exists(path)) return;
   const unfinished = `${path}.new`;

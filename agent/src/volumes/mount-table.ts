@@ -38,7 +38,7 @@ export function mountAt(table: readonly MountEntry[], path: string): MountEntry 
   return table.findLast((it) => it.mountPoint === path);
 }
 
-/** All that is mounted at or below the path, the newest first: the order to unmount in. */
+/** Returns all mounts at or below the path, the newest first: the order in which to unmount them. */
 export function mountsBelow(table: readonly MountEntry[], path: string): readonly MountEntry[] {
   return table.filter((it) => isWithin(it.mountPoint, path)).reverse();
 }

@@ -96,7 +96,7 @@ export async function makeMountPoint(path: string, kind: "directory" | "file"): 
   else await (await open(path, "a", 0o600)).close();
 }
 
-/** Only what is empty goes: were something mounted there after all, its contents would be safe. */
+/** Removes the mount point only if it is empty. If something were still mounted there, its contents would be safe. */
 export async function removeMountPoint(path: string): Promise<void> {
   try {
     await rmdir(path);

@@ -41,7 +41,7 @@ function normal(path: string): string {
     .join("/");
 }
 
-/** No file twice, and none where another needs a directory. */
+/** Rejects plans that name a file twice or need a directory in the place of a file. */
 function checkDistinct(files: readonly PlannedFile[], title: string): void {
   const paths = new Set<string>();
   for (const { path } of files) {

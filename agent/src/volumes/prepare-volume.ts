@@ -81,7 +81,7 @@ export async function prepareVolume(
   }
 }
 
-/** Brings new contents into a files volume; others are left alone, and so are contents that have gone. */
+/** Replaces the contents of a files volume. Leaves other volumes alone, and files volumes whose source no longer exists. */
 export async function updateVolume(
   dependencies: VolumeDependencies,
   pod: PodVolumeSpec,

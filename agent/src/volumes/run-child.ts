@@ -71,7 +71,7 @@ export class ChildRunner {
     });
   }
 
-  /** As `run`, but anything but exit code 0 rejects with HOST_FAILED and the program's own words; gives its output. */
+  /** Like `run`, but rejects with HOST_FAILED and the program's own message unless the exit code is 0. Returns the output. */
   async must(file: string, args: readonly string[], options: ChildOptions = {}): Promise<string> {
     const result = await this.run(file, args, options);
     if (result.exitCode === 0) return result.stdout;

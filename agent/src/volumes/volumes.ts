@@ -4,8 +4,8 @@
  */
 export interface PodVolumes {
   /**
-   * To be called once, before anything else: removes what belongs to none of the known pods (also what a crash left half made)
-   * and takes the rest over as it is. Never touches what containers of known pods have mounted.
+   * Must be called once, before any other method. Removes what belongs to none of the known pods, including what a crash left
+   * incomplete, and takes over the rest unchanged. Never touches what containers of known pods have mounted.
    */
   recover(pods: PodsToRecover, signal: AbortSignal): Promise<void>;
   /** Makes all volumes of the pod ready. Cheap if they are: call it before each start of a container. */
@@ -20,7 +20,7 @@ export interface PodVolumes {
     mounts: readonly VolumeMount[],
     signal: AbortSignal,
   ): Promise<readonly VolumeBind[]>;
-  /** Brings changed contents of file volumes into running containers, each volume in one step. Touches nothing else. */
+  /** Updates changed contents of file volumes in running containers, each volume in one step. Touches nothing else. */
   update(pod: PodVolumeSpec, signal: AbortSignal): Promise<void>;
   /** Removes all of the pod's but claims' data; its containers must be gone. Unknown uids are fine. To be repeated if it rejects. */
   release(podUid: string, signal: AbortSignal): Promise<void>;
@@ -65,7 +65,7 @@ export type VolumeSource =
       /** Counts when the claim is made, that is when a pod first uses it here. Undefined: no limit. */
       readonly capacityBytes?: number;
       readonly readOnly: boolean;
-      /** No such volume is declared (yet): SOURCE_MISSING. */
+      /** Set if the pod does not declare such a volume (yet): SOURCE_MISSING. */
       readonly undeclared?: true;
     }
   | {
@@ -91,9 +91,9 @@ export interface VolumeProvider {
 /** A secret, a config map, or anything else that the caller has as bytes. */
 export interface FilesSource {
   readonly type: "files";
-  /** On tmpfs, never on disk. */
+  /** Whether the content must stay on tmpfs and never reach the disk. */
   readonly secret: boolean;
-  /** For messages, such as `secret db`. */
+  /** The name for messages, such as `secret db`. */
   readonly title: string;
   /** Keyed by key; undefined: it doesn't exist (yet). */
   readonly contents?: ReadonlyMap<string, Uint8Array>;
@@ -128,7 +128,7 @@ export interface VolumeMount {
   readonly readOnly: boolean;
 }
 
-/** As `ContainerSpec.binds` has them. */
+/** A bind mount in the form of `ContainerSpec.binds`. */
 export interface VolumeBind {
   readonly source: string;
   readonly target: string;
@@ -159,7 +159,7 @@ export interface VolumeExcess {
   readonly volume: string;
   readonly usedBytes: number;
   readonly limitBytes: number;
-  /** For people. */
+  /** The text for people. */
   readonly message: string;
 }
 

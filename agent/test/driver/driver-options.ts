@@ -32,12 +32,13 @@ export function taskOptions(change: Partial<TaskOptions> & Pick<TaskOptions, "im
       entrypoint: [],
       args: [],
       init: false,
+      tty: false,
 
       imagePullPolicy: "missing",
       imagePullTimeoutMs: 60_000,
     },
     ...{ capAdd: [], capDrop: [], privileged: false, readonlyRootfs: false, noNewPrivileges: false },
-    ...{ seccompProfile: { type: "default" }, groupAdd: [] },
+    ...{ seccompProfile: { type: "default" }, groupAdd: [], hostNamespaces: [] },
     ...{
       mounts: [],
       devices: [],

@@ -66,7 +66,7 @@ export class DriverUnderTest {
     this.#client = new DriverClient(`unix:${socket}`, credentials.createInsecure());
   }
 
-  /** As a crash of the plugin. */
+  /** Kills the plugin, as a crash does. */
   async kill(): Promise<void> {
     this.#client?.close();
     this.#program?.kill("SIGKILL");

@@ -15,6 +15,7 @@ import { DriverUnderTest } from "./driver-under-test.ts";
 const LIMIT = { timeout: 120_000 };
 const HTTPD = { command: "sh", args: ["-c", "echo ok >/tmp/index.html; exec httpd -f -p 8080 -h /tmp"] };
 const HOST_PORT = 28_431;
+const ADDRESS_PORT = 28_432;
 
 let driver: DriverUnderTest;
 before(async () => {
@@ -43,15 +44,22 @@ test(
   LIMIT,
   async () => {
     const { resources } = TaskConfig.fromPartial({
-      resources: { ports: [{ label: "http", value: HOST_PORT, to: 8080 }] },
+      resources: {
+        ports: [
+          { label: "http", value: HOST_PORT, to: 8080 },
+          { label: "admin", value: ADDRESS_PORT, to: 8080, hostIp: "127.0.0.2" },
+        ],
+      },
     });
-    const task = { ...driver.task({ ...HTTPD, networkMode: "bridge", ports: ["http"] }), resources };
+    const task = { ...driver.task({ ...HTTPD, networkMode: "bridge", ports: ["http", "admin"] }), resources };
     const { handle, response } = await driver.startTask(task);
     const { addr, portMap } = response.networkOverride ?? {};
-    assert.deepEqual(portMap, { http: 8080 });
+    assert.deepEqual(portMap, { http: 8080, admin: 8080 });
     await until("the task answers", () => answers(`http://${addr}:8080/`));
     const published = `http://127.0.0.1:${HOST_PORT}/`;
     assert.ok(await answers(published));
+    assert.ok(await answers(`http://127.0.0.2:${ADDRESS_PORT}/`));
+    assert.equal(await answers(`http://127.0.0.1:${ADDRESS_PORT}/`), false);
     await driver.kill();
     assert.ok(await answers(published));
     await driver.launch();

@@ -24,7 +24,7 @@ after(() => driver?.close(), LIMIT);
 
 const letGo = (task: TaskConfig) => writeFileSync(join(task.allocDir, "web/local/go"), "");
 
-/** As Nomad keeps it: it stores no driver configuration, and the call has no task id. */
+/** Returns the handle as Nomad stores it: without driver configuration and task id. */
 const stored = (handle: TaskHandle): { taskId: string; handle: TaskHandle } => {
   const copy = TaskHandleMessage.decode(TaskHandleMessage.encode(handle).finish());
   if (copy.config) copy.config.msgpackDriverConfig = Buffer.alloc(0);

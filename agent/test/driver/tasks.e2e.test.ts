@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { TaskState } from "@forage/proto/plugins/drivers/proto/driver";
+import { type TaskResourceUsage, TaskState } from "@forage/proto/plugins/drivers/proto/driver";
 import type { ServiceError } from "@grpc/grpc-js";
 import { until } from "../until.ts";
 import { DriverUnderTest, PipeReader } from "./driver-under-test.ts";
@@ -159,6 +159,8 @@ test("statistics come at once, measure what the task does, and end with it", LIM
     assert.ok(memory.usage > 0n && memory.rss > 0n);
     if (samples < 3) continue;
     assert.ok(cpu.percent > 5 && cpu.totalTicks > 0, `${cpu.percent} %`);
+    const processes: TaskResourceUsage[] = Object.values(stats.resourceUsageByPid);
+    assert.ok(processes.some((it) => (it.cpu?.percent ?? 0) > 5 && (it.memory?.rss ?? 0n) > 0n));
     writeFileSync(join(task.allocDir, "web/local/go"), "");
   }
   assert.ok(samples >= 3);
@@ -243,6 +245,74 @@ test("limits, mounts, devices, hosts and labels reach the container", LIMIT, asy
   assert.match(labels, /com\.hashicorp\.nomad\.job_name=job/);
   await driver.stopAndDestroy(task.id);
 });
+
+test(
+  "a task shares the namespaces of the host that its job names, and has swap and a soft limit",
+  LIMIT,
+  async () => {
+    // A container gets the queues of the IPC namespace that it is in.
+    const ipc = existsSync("/dev/mqueue");
+    const task = driver.task(
+      {
+        ...SLEEP,
+        ...{ hostNamespaces: ipc ? ["pid", "ipc"] : ["pid"], cgroupNamespace: "private" },
+        ...{ memoryReservationBytes: 8 << 20, memorySwapBytes: 128 << 20 },
+      },
+      { resources: { linuxResources: { memoryLimitBytes: 64n << 20n }, ports: [] } as never },
+    );
+    await driver.startTask(task);
+    const { stdout } = await driver.call("execTask", {
+      taskId: task.id,
+      command: ["sh", "-c", "for it in pid ipc cgroup; do readlink /proc/self/ns/$it; done"],
+    });
+    const own = ["pid", "ipc", "cgroup"].map((it) => readlinkSync(`/proc/self/ns/${it}`));
+    const shared = stdout
+      .toString()
+      .trim()
+      .split("\n")
+      .map((link, i) => link === own[i]);
+    assert.deepEqual(shared, [true, ipc, false]);
+    const { driver: status } = await driver.call("inspectTask", { taskId: task.id });
+    const cgroup = /:memory:(.*)/.exec(readFileSync(`/proc/${status?.attributes.pid}/cgroup`, "utf8"))?.[1];
+    if (cgroup !== undefined) {
+      const read = (file: string) => readFileSync(join("/sys/fs/cgroup/memory", cgroup, file), "utf8").trim();
+      assert.equal(read("memory.soft_limit_in_bytes"), String(8 << 20));
+      assert.equal(read("memory.memsw.limit_in_bytes"), String(128 << 20));
+    }
+    await driver.stopAndDestroy(task.id);
+  },
+);
+
+test(
+  "tasks on a terminal and tasks of a shim's own runtime write to Nomad's pipes as well",
+  LIMIT,
+  async () => {
+    const script = "test -t 1 && echo terminal; echo out; echo err >&2; sleep 1000";
+    const terminal = driver.task({ ...sh(script), tty: true });
+    const shim = driver.task({ ...sh(script), runtime: "io.containerd.runc.v2" });
+    const [merged, stdout, stderr] = [terminal.stdoutPath, shim.stdoutPath, shim.stderrPath].map(
+      (it) => new PipeReader(it),
+    );
+    assert.ok(merged && stdout && stderr);
+    await Promise.all([driver.startTask(terminal), driver.startTask(shim)]);
+    await until("the terminal's output arrives", () => merged.text === "terminal\r\nout\r\nerr\r\n");
+    await until("the shim's output arrives", () => stdout.text === "out\n" && stderr.text === "err\n");
+    await Promise.all([driver.stopAndDestroy(terminal.id), driver.stopAndDestroy(shim.id)]);
+  },
+);
+
+test(
+  "a task that needs what the host's kernel lacks is refused with the path and the reason",
+  LIMIT,
+  async (t) => {
+    if (existsSync("/sys/kernel/security/apparmor/profiles")) return t.skip("this host has AppArmor");
+    const task = driver.task({ ...SLEEP, appArmorProfile: "web" });
+    await assert.rejects(driver.call("startTask", { task }), {
+      code: 3,
+      details: "config.apparmor_profile: this host has no AppArmor",
+    });
+  },
+);
 
 test(
   "a reader that stalls holds up its own task only, and a reader that comes back goes on",

@@ -1,11 +1,6 @@
-/** Mulberry32: the same seed, the same numbers in [0, 1). */
+import { randomOf } from "@forage/common/random";
+
+/** Returns numbers in [0, 1), the same for the same seed. */
 export function seededRandom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = state;
-    mixed = Math.imul(mixed ^ (mixed >>> 15), mixed | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
+  return randomOf(seed).next;
 }

@@ -11,6 +11,12 @@ export interface SimFaults {
   /** A program that is to end well doesn't. */
   programFails: number;
   hookFails: number;
+  /** The registry can't be reached from this host. */
+  pullFails?: number;
+  /** A probe fails whatever the program is like. */
+  probeFails?: number;
+  /** A mount hangs. It is tried again, and ends when it doesn't hang any more. */
+  mountHangs?: number;
 }
 
 export const NO_FAULTS: SimFaults = {

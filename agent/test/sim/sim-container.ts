@@ -8,17 +8,17 @@ export interface SimContainer {
   exitCode: number;
   readonly startedAtMs: number;
   finishedAtMs: number;
-  /** Its probes succeed from this moment of the monotonic clock on. */
+  /** The moment of the monotonic clock from which its probes succeed. */
   readonly warmAtMs: number;
   unready: boolean;
   broken: boolean;
-  /** Its startup probe has succeeded once. */
+  /** Whether its startup probe has succeeded once. */
   isUp: boolean;
   postStart: "none" | "tried" | "ran" | "done";
   postStarts: number;
   postStartEndedAtMs: number;
   preStopTried: boolean;
-  /** It may be ended although it is healthy, because the outcome of its hook is unknown. */
+  /** Whether it may be ended although it is healthy, because the outcome of its hook is unknown. */
   excused: boolean;
 }
 

@@ -47,7 +47,7 @@ export class SimHost {
   registryUp = true;
   witness: SimWitness | undefined;
   readonly programs: SimPrograms;
-  /** By how much the host's wall clock was set. */
+  /** The offset by which the host's wall clock was set. */
   wallJumpMs = 0;
   #count = 0;
 

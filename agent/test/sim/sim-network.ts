@@ -53,6 +53,7 @@ export function simFiles({ directories }: SimHost, line: SimLine): PodFiles {
       if (line.cut) return never();
       directories.delete(podUid);
     },
+    podUids: async () => (line.cut ? never() : [...directories]),
   };
 }
 

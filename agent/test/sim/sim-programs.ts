@@ -56,6 +56,7 @@ async function answer(
   if (line.cut || signal.aborted) return never();
   if (container.state !== "running") return 137;
   if (isHook) return endHook(host, container, word);
+  if (calls.chance(calls.faults.probeFails ?? 0)) return 1;
   const passes = {
     startup: clock.monotonicMs() >= container.warmAtMs,
     ready: !container.unready,

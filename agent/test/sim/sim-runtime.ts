@@ -48,7 +48,7 @@ export function simRuntime(host: SimHost, line: SimLine): ContainerRuntime {
 }
 
 function pull(host: SimHost, reference: string): void {
-  if (!host.programs.isRegistryUp()) {
+  if (!host.programs.isRegistryUp() || host.calls.chance(host.calls.faults.pullFails ?? 0)) {
     throw new RuntimeError("REGISTRY_UNAVAILABLE", "no route to registry", { retryable: true });
   }
   if (!host.programs.isInRegistry(reference)) {

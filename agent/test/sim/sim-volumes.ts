@@ -2,13 +2,18 @@ import { type PodVolumes, VolumeError } from "../../src/volumes/volumes.ts";
 import type { SimLine } from "./sim-calls.ts";
 import type { SimHost } from "./sim-host.ts";
 
+const HANG_LOOK_MS = 1_000;
+
 /** The host's volumes, over calls that take time and fail. */
 export function simVolumes(host: SimHost, line: SimLine): PodVolumes {
   const { volumes } = host;
   const call = <Result>(effect: () => Promise<Result>) => host.calls.make(line, { effect, fail: failure });
   return {
     recover: (pods, signal) => call(() => volumes.recover(pods, signal)),
-    prepare: (pod, signal) => call(() => volumes.prepare(pod, signal)),
+    prepare: async (pod, signal) => {
+      await hang(host, signal);
+      return call(() => volumes.prepare(pod, signal));
+    },
     binds: (uid, container, mounts, signal) => call(() => volumes.binds(uid, container, mounts, signal)),
     update: (pod, signal) => call(() => volumes.update(pod, signal)),
     release: (uid, signal) =>
@@ -20,6 +25,11 @@ export function simVolumes(host: SimHost, line: SimLine): PodVolumes {
     removeClaim: (namespace, name, signal) => volumes.removeClaim(namespace, name, signal),
     close: async () => undefined,
   };
+}
+
+/** Waits as a mount does whose device doesn't answer. */
+async function hang({ calls, clock }: SimHost, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted && calls.chance(calls.faults.mountHangs ?? 0)) await clock.sleep(HANG_LOOK_MS);
 }
 
 function failure(code: "UNAVAILABLE" | "TIMEOUT"): Error {

@@ -15,7 +15,7 @@ export interface DriverOptions {
   /** State that ends with a reboot. */
   readonly runDir: string;
 
-  /** Allows `privileged`, an unconfined seccomp profile and a negative `oom_score_adj`. */
+  /** Allows `privileged`, the host's process and IPC namespaces, unconfined profiles and a negative `oom_score_adj`. */
   readonly allowPrivileged: boolean;
   /** Capabilities that a task may add, with the prefix `CAP_`, or `ALL`. */
   readonly allowCaps: readonly string[];
@@ -46,9 +46,16 @@ export interface DriverOptions {
   readonly disableLogCollection: boolean;
 }
 
+/** The part of the plugin's configuration that limits what a task may ask for. */
+export type TaskPolicy = Pick<
+  DriverOptions,
+  "allowPrivileged" | "allowCaps" | "allowDevices" | "allowRuntimes" | "volumes" | "imagePullTimeoutMs"
+>;
+
 export const EXTRA_LABELS = [
   "job_name",
   "job_id",
+  "parent_job_id",
   "task_group_name",
   "task_name",
   "namespace",

@@ -1,4 +1,5 @@
 import type { Option } from "./option.ts";
+import { REFUSED_DRIVER_OPTIONS, REFUSED_VOLUMES_OPTIONS } from "./refused-options.ts";
 
 /** The options of the plugin's own `config` block. */
 export const DRIVER_SCHEMA: readonly Option[] = [
@@ -56,7 +57,7 @@ export const DRIVER_SCHEMA: readonly Option[] = [
     name: "allow_privileged",
     type: "bool",
     fallback: "false",
-    doc: "Allows `privileged`, an unconfined seccomp profile and a negative `oom_score_adj`.",
+    doc: "Allows `privileged`, the host's process and IPC namespaces, unconfined seccomp and AppArmor profiles and a negative `oom_score_adj`.",
   },
   {
     kind: "attribute",
@@ -98,7 +99,7 @@ export const DRIVER_SCHEMA: readonly Option[] = [
     name: "extra_labels",
     type: "list(string)",
     fallback: "none",
-    doc: "Labels of the job put on each container: `job_name`, `job_id`, `task_group_name`, `task_name`, `namespace`, `node_name`, `node_id`.",
+    doc: "Labels of the job put on each container: `job_name`, `job_id`, `task_group_name`, `task_name`, `parent_job_id`, `namespace`, `node_name`, `node_id`.",
   },
   {
     kind: "attribute",
@@ -120,6 +121,7 @@ export const DRIVER_SCHEMA: readonly Option[] = [
         fallback: "false",
         doc: "Allows host paths outside the task's directory, and named volumes.",
       },
+      ...REFUSED_VOLUMES_OPTIONS,
     ],
   },
   {
@@ -151,4 +153,5 @@ export const DRIVER_SCHEMA: readonly Option[] = [
       },
     ],
   },
+  ...REFUSED_DRIVER_OPTIONS,
 ];

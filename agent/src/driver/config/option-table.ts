@@ -1,4 +1,4 @@
-import { type Option, optionRows } from "./option.ts";
+import { type Option, optionRows, refusedRows } from "./option.ts";
 
 const HEAD = ["option", "type", "default", "meaning"] as const;
 
@@ -10,7 +10,25 @@ export function optionTable(options: readonly Option[]): string {
     /^["[]/.test(fallback) ? code(fallback) : fallback,
     doc,
   ]);
-  return [HEAD, HEAD.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
+  return table(HEAD, rows);
+}
+
+const REFUSED_HEAD = ["option", "reason"] as const;
+
+/** Returns the refused options as the Markdown table of `docs/nomad.md`. */
+export function refusedTable(options: readonly Option[]): string {
+  return table(
+    REFUSED_HEAD,
+    refusedRows(options).map(({ path, reason }) => [code(path), `${capitalized(reason)}.`]),
+  );
+}
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  return [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
+}
+
+function capitalized(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 }
 
 function code(text: string): string {

@@ -10,7 +10,7 @@ export type Option =
       readonly name: string;
       readonly type: OptionType;
       readonly required?: boolean;
-      /** As the documentation shows it. The driver applies defaults itself: a job's file keeps what was written. */
+      /** The default as the documentation shows it. The driver applies defaults itself: a job's file keeps what was written. */
       readonly fallback?: string;
       readonly doc: string;
     }
@@ -27,6 +27,15 @@ export type Option =
       readonly repeated: boolean;
       readonly options: readonly Option[];
       readonly doc: string;
+    }
+  | {
+      /**
+       * An option of other drivers that this one refuses. It is part of the schema, so that the driver can give the reason instead of
+       * Nomad, which would only name the option.
+       */
+      readonly kind: "refused";
+      readonly name: string;
+      readonly reason: string;
     };
 
 /** Returns the schema of a block with these options. */
@@ -42,6 +51,8 @@ function specOf(option: Option): Spec {
       const value = { name, type: option.type, required: option.required === true };
       return { block: { $case: "Attr", value } };
     }
+    case "refused":
+      return { block: { $case: "Attr", value: { name, type: "any", required: false } } };
     case "map":
       return { block: { $case: "blockAttrs", value: { name, type: "string", required: false } } };
     case "block": {
@@ -56,29 +67,45 @@ function specOf(option: Option): Spec {
 }
 
 export interface OptionRow {
-  /** With the blocks around it: `mounts.target`. */
+  /** The option's name with the blocks around it, such as `mounts.target`. */
   readonly path: string;
   readonly type: string;
   readonly fallback: string;
   readonly doc: string;
 }
 
-/** Lists every option, blocks before what is in them. */
+export interface RefusedRow {
+  /** With the blocks around it: `auth.tls_verify`. */
+  readonly path: string;
+  readonly reason: string;
+}
+
+/** Lists the options of other drivers that are refused. */
+export function refusedRows(options: readonly Option[], prefix = ""): readonly RefusedRow[] {
+  return options.flatMap((option) => {
+    const path = `${prefix}${option.name}`;
+    if (option.kind === "refused") return [{ path, reason: option.reason }];
+    return option.kind === "block" ? refusedRows(option.options, `${path}.`) : [];
+  });
+}
+
+/** Lists every option that works, blocks before what is in them. */
 export function optionRows(options: readonly Option[], prefix = ""): readonly OptionRow[] {
   return options.flatMap((option): OptionRow[] => {
     const path = `${prefix}${option.name}`;
-    const { doc } = option;
     switch (option.kind) {
-      case "attribute":
-        return [
-          { path, type: option.type, fallback: option.required ? "required" : (option.fallback ?? ""), doc },
-        ];
+      case "attribute": {
+        const { type, required, fallback = "", doc } = option;
+        return [{ path, type, fallback: required ? "required" : fallback, doc }];
+      }
       case "map":
-        return [{ path, type: "map(string)", fallback: "", doc }];
+        return [{ path, type: "map(string)", fallback: "", doc: option.doc }];
       case "block": {
         const type = option.repeated ? "block, repeatable" : "block";
-        return [{ path, type, fallback: "", doc }, ...optionRows(option.options, `${path}.`)];
+        return [{ path, type, fallback: "", doc: option.doc }, ...optionRows(option.options, `${path}.`)];
       }
+      case "refused":
+        return [];
       default:
         return option satisfies never;
     }

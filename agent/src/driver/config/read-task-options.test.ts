@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { randomOf } from "@forage/common/random";
 import { encode } from "@msgpack/msgpack";
 import { DriverError } from "../driver-error.ts";
 import type { DriverOptions } from "./driver-options.ts";
@@ -44,6 +45,7 @@ const EVERY_OPTION = {
   args: ["--fast"],
   work_dir: "/srv/",
   init: true,
+  tty: true,
   cap_add: ["net_admin"],
   cap_drop: ["all"],
   privileged: false,
@@ -51,6 +53,11 @@ const EVERY_OPTION = {
   no_new_privileges: true,
   seccomp_profile: "/etc/seccomp/web.json",
   group_add: ["44"],
+  apparmor_profile: "acme-web",
+  selinux_opts: ["type:spc_t"],
+  pid_mode: "host",
+  ipc_mode: "private",
+  cgroupns: "private",
   mounts: [
     { type: "tmpfs", target: "/scratch/deep", size: "64m" },
     { type: "bind", source: "local/data", target: "/data", readonly: true, propagation: "rslave" },
@@ -69,6 +76,11 @@ const EVERY_OPTION = {
   ulimit: [{ nofile: "1024:4096" }, { core: "-1" }],
   pids_limit: 100,
   cpu_hard_limit: true,
+  cpu_cfs_period: 50_000,
+  memory_reservation: "32Mi",
+  memory_swap: "256m",
+  memory_swappiness: 10,
+  logging: { driver: "nomad" },
   oom_score_adj: -5,
   labels: { team: "web" },
   runtime: "/usr/bin/crun",
@@ -84,6 +96,7 @@ const EVERY_VALUE: TaskOptions = {
   args: ["--fast"],
   workDir: "/srv",
   init: true,
+  tty: true,
   capAdd: ["CAP_NET_ADMIN"],
   capDrop: ["ALL"],
   privileged: false,
@@ -91,6 +104,10 @@ const EVERY_VALUE: TaskOptions = {
   readonlyRootfs: true,
   seccompProfile: { type: "file", path: "/etc/seccomp/web.json" },
   groupAdd: [44],
+  appArmorProfile: "acme-web",
+  seLinuxType: "spc_t",
+  hostNamespaces: ["pid"],
+  cgroupNamespace: "private",
   runtime: "/usr/bin/crun",
   mounts: [
     {
@@ -133,12 +150,17 @@ const EVERY_VALUE: TaskOptions = {
   shmSizeBytes: 128 * 1024 ** 2,
   pidsLimit: 100,
   cpuHardLimit: true,
+  cpuPeriodMicros: 50_000,
+  memoryReservationBytes: 32 * 1024 ** 2,
+  memorySwapBytes: 256 * 1024 ** 2,
+  memorySwappiness: 10,
   oomScoreAdj: -5,
   labels: { team: "web" },
 };
 
 test("reads every option of the schema", () => {
-  assert.deepEqual(Object.keys(EVERY_OPTION).sort(), TASK_SCHEMA.map(({ name }) => name).sort());
+  const names = TASK_SCHEMA.filter(({ kind }) => kind !== "refused").map(({ name }) => name);
+  assert.deepEqual(Object.keys(EVERY_OPTION).sort(), names.sort());
   assert.deepEqual(read(EVERY_OPTION), EVERY_VALUE);
 });
 
@@ -184,6 +206,36 @@ describe("refuses, with the path of the attribute,", () => {
       "config.dns.options[0]: must be one word",
     ],
     "a host without an address": [{ extra_hosts: ["db"] }, "config.extra_hosts[0]: must be NAME:ADDRESS"],
+    "a part of an SELinux label that the runtime does not set": [
+      { selinux_opts: ["level:s0:c1"] },
+      "config.selinux_opts[0]: must be type:TYPE",
+    ],
+    "two SELinux types": [{ selinux_opts: ["type:a_t", "type:b_t"] }, "config.selinux_opts: a task has one"],
+    "an AppArmor profile that would be an option": [
+      { apparmor_profile: "a b" },
+      "config.apparmor_profile: must be a profile's name",
+    ],
+    "an IPC parameter in the host's namespace": [
+      { ipc_mode: "host", sysctl: { "kernel.shmmax": "1" } },
+      "config.sysctl.kernel.shmmax: the parameter is the host's",
+    ],
+    "a size of the host's /dev/shm": [{ ipc_mode: "host", shm_size: "1m" }, "config.shm_size: the task has"],
+    "another container's namespace": [{ pid_mode: "container:x" }, "config.pid_mode: must be one of"],
+    "a period without a limit": [{ cpu_cfs_period: 5_000 }, "config.cpu_cfs_period: has no meaning"],
+    "too much swappiness": [{ memory_swappiness: 101 }, "config.memory_swappiness: must be a whole number"],
+    "another log driver": [
+      { logging: { driver: "journald" } },
+      "config.logging.driver: must be one of nomad",
+    ],
+    "options of a log driver": [
+      { logging: { options: [{ tag: "x" }] } },
+      "config.logging.options: the output of a task goes to Nomad",
+    ],
+    "an option of another driver": [{ working_dir: "/x" }, "config.working_dir: use `work_dir`"],
+    "an option of another driver in a block": [
+      { auth: { username: "u", password: "p", tls_verify: false } },
+      "config.auth.tls_verify: certificates are always verified",
+    ],
     "a fraction of a process": [{ pids_limit: 1.5 }, "config.pids_limit: must be a whole number"],
     "an endless pull": [{ image_pull_timeout: "9000h" }, "config.image_pull_timeout: must be a duration"],
     "a reserved label": [{ labels: { "forage.dev/pod": "x" } }, 'config.labels."forage.dev/pod": the prefix'],
@@ -215,6 +267,9 @@ describe("refuses what the plugin's configuration does not allow:", () => {
       { mounts: [{ type: "volume", source: "v", target: "/x" }] },
       "config.mounts: v needs the plugin's",
     ],
+    "unconfined AppArmor": [{ apparmor_profile: "unconfined" }, "config.apparmor_profile: unconfined needs"],
+    "the host's processes": [{ pid_mode: "host" }, "config.pid_mode: host needs"],
+    "the host's IPC": [{ ipc_mode: "host" }, "config.ipc_mode: host needs"],
     "OOM score": [{ oom_score_adj: -1 }, "config.oom_score_adj: a value below 0"],
   };
   for (const [title, [config, expected]] of Object.entries(cases))
@@ -259,13 +314,9 @@ describe("refuses configuration that is no msgpack map:", () => {
 
 test("refuses random bytes with INVALID only", () => {
   // A fixed sequence, so that a failure is found again.
-  let state = 1;
-  const next = (): number => {
-    state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
-    return (state >>> 16) & 0xff;
-  };
+  const random = randomOf(1);
   for (let round = 0; round < 2_000; round++) {
-    const bytes = Uint8Array.from({ length: next() % 64 }, next);
+    const bytes = Uint8Array.from({ length: random.below(64) }, () => random.below(256));
     assert.throws(() => readTaskOptions(bytes, OPEN), { name: "DriverError", code: "INVALID" });
   }
 });
@@ -275,4 +326,10 @@ test("every option is described", () => {
     for (const { path, doc } of optionRows(options)) assert.match(doc, /^\S.*\.$/, path);
   };
   check(TASK_SCHEMA);
+});
+
+test("refuses options of other drivers' plugins with what replaces them", () => {
+  const read = () => readDriverOptions(encode({ recover_stopped: true, volumes: { selinuxlabel: "z" } }));
+  assert.throws(read, /plugin config\.recover_stopped: tasks of an earlier boot/);
+  assert.throws(read, /plugin config\.volumes\.selinuxlabel: the driver does not relabel/);
 });

@@ -18,9 +18,13 @@ export class Section {
     this.#problems = problems;
     const entries = isRecord(value) ? Object.entries(value) : [];
     if (!isRecord(value)) problems.push(`${path}: must be a block, and is ${describe(value)}`);
-    const names = new Set(options.map(({ name }) => name));
-    for (const [name] of entries)
-      if (!names.has(name)) problems.push(`${path}.${shown(name)}: there is no such option`);
+    const known = new Map(options.map((option) => [option.name, option]));
+    for (const [name, content] of entries) {
+      const option = known.get(name);
+      if (option === undefined) problems.push(`${path}.${shown(name)}: there is no such option`);
+      else if (option.kind === "refused" && content !== null && content !== undefined)
+        problems.push(`${path}.${name}: ${option.reason}`);
+    }
     this.#values = new Map(entries.filter(([, it]) => it !== null && it !== undefined));
   }
 

@@ -16,6 +16,8 @@ export interface TaskOptions {
   readonly hostname?: string;
   /** Runs a small init process as process 1, which forwards signals and reaps zombies. */
   readonly init: boolean;
+  /** Runs the task on a terminal. */
+  readonly tty: boolean;
 
   readonly imagePullPolicy: ImagePullPolicy;
   /** Time limit of the pull. */
@@ -27,12 +29,20 @@ export interface TaskOptions {
   readonly capAdd: readonly string[];
   /** Capabilities with the prefix `CAP_`, or `ALL`. */
   readonly capDrop: readonly string[];
-  /** Only true if the plugin's `allow_privileged` is. */
+  /** Whether the container is privileged. Requires the plugin's `allow_privileged`. */
   readonly privileged: boolean;
   readonly readonlyRootfs: boolean;
   /** Sets no_new_privs: the task's processes gain no privileges through set-user-ID programs. */
   readonly noNewPrivileges: boolean;
   readonly seccompProfile: SeccompProfile;
+  /** Name of a profile, or `unconfined`; undefined: the runtime's default. */
+  readonly appArmorProfile?: string;
+  /** Type of the processes; undefined: the runtime's default. */
+  readonly seLinuxType?: string;
+  /** The host's namespaces that the task shares. Empty unless the plugin's `allow_privileged` is set. */
+  readonly hostNamespaces: readonly HostNamespace[];
+  /** Undefined: the runtime's default. */
+  readonly cgroupNamespace?: "private" | "host";
   /** Supplementary group IDs. The user and group come from Nomad's `user` of the task. */
   readonly groupAdd: readonly number[];
 
@@ -59,6 +69,14 @@ export interface TaskOptions {
   readonly pidsLimit?: number;
   /** Limits CPU time to the task's `cpu` instead of only weighing it. */
   readonly cpuHardLimit: boolean;
+  /** Period of the CPU limit. */
+  readonly cpuPeriodMicros?: number;
+  /** Soft limit of the memory. */
+  readonly memoryReservationBytes?: number;
+  /** Memory and swap together; -1: unlimited swap. */
+  readonly memorySwapBytes?: number;
+  /** 0 … 100. */
+  readonly memorySwappiness?: number;
   /** -1000 … 1000. */
   readonly oomScoreAdj?: number;
 
@@ -70,6 +88,8 @@ export interface TaskOptions {
 
 /** The condition for pulling the image: if it is not on the host, before each start, or never. */
 export type ImagePullPolicy = "missing" | "always" | "never";
+
+export type HostNamespace = "pid" | "ipc";
 
 export interface RegistryAuth {
   readonly username: string;

@@ -1,4 +1,5 @@
 import type { Option } from "./option.ts";
+import { REFUSED_AUTH_OPTIONS, REFUSED_MOUNT_OPTIONS, REFUSED_TASK_OPTIONS } from "./refused-options.ts";
 
 const IMAGE: readonly Option[] = [
   {
@@ -37,6 +38,7 @@ const IMAGE: readonly Option[] = [
         fallback: "the image's",
         doc: "Registry host, with a port if it is not 443.",
       },
+      ...REFUSED_AUTH_OPTIONS,
     ],
   },
 ];
@@ -66,6 +68,13 @@ const PROCESS: readonly Option[] = [
     type: "string",
     fallback: "the image's",
     doc: "Working directory, an absolute path.",
+  },
+  {
+    kind: "attribute",
+    name: "tty",
+    type: "bool",
+    fallback: "false",
+    doc: "Runs the task on a terminal without input; its output is one stream with CRLF.",
   },
   {
     kind: "attribute",
@@ -119,9 +128,46 @@ const SECURITY: readonly Option[] = [
   },
   {
     kind: "attribute",
+    name: "apparmor_profile",
+    type: "string",
+    fallback: "the runtime's default one",
+    doc: "Name of a loaded AppArmor profile, or `unconfined`, which needs `allow_privileged`. Refused on a host without AppArmor.",
+  },
+  {
+    kind: "attribute",
+    name: "selinux_opts",
+    type: "list(string)",
+    doc: "One entry `type:TYPE`: the SELinux type of the task's processes. Refused on a host without SELinux.",
+  },
+  {
+    kind: "attribute",
     name: "group_add",
     type: "list(string)",
     doc: "Supplementary group IDs of the task's user.",
+  },
+];
+
+const NAMESPACES: readonly Option[] = [
+  {
+    kind: "attribute",
+    name: "pid_mode",
+    type: "string",
+    fallback: '"private"',
+    doc: "`private`, or `host`: the task sees all processes of the host. Needs `allow_privileged`.",
+  },
+  {
+    kind: "attribute",
+    name: "ipc_mode",
+    type: "string",
+    fallback: '"private"',
+    doc: "`private`, or `host`: the task shares System V IPC and /dev/shm with the host. Needs `allow_privileged`.",
+  },
+  {
+    kind: "attribute",
+    name: "cgroupns",
+    type: "string",
+    fallback: "the runtime's",
+    doc: "`private` or `host`: whether the task sees its own cgroup as the root. The default is `private` with cgroup v2.",
   },
 ];
 
@@ -173,6 +219,7 @@ const STORAGE: readonly Option[] = [
         fallback: "half of the memory",
         doc: "`tmpfs` only: its size, for example `64Mi`.",
       },
+      ...REFUSED_MOUNT_OPTIONS,
     ],
   },
   {
@@ -270,10 +317,60 @@ const LIMITS: readonly Option[] = [
   },
   {
     kind: "attribute",
+    name: "cpu_cfs_period",
+    type: "number",
+    fallback: "100000",
+    doc: "Microseconds of the period for `cpu_hard_limit`, from 1000 to 1000000.",
+  },
+  {
+    kind: "attribute",
+    name: "memory_reservation",
+    type: "string",
+    fallback: "Nomad's `memory`, with `memory_max`",
+    doc: "Soft limit of the memory, for example `64Mi`. Below the hard limit.",
+  },
+  {
+    kind: "attribute",
+    name: "memory_swap",
+    type: "string",
+    fallback: "no swap",
+    doc: "Memory and swap together, for example `256Mi`, or `-1` for unlimited swap. Needs a memory limit.",
+  },
+  {
+    kind: "attribute",
+    name: "memory_swappiness",
+    type: "number",
+    fallback: "the host's",
+    doc: "From 0 to 100: how readily the kernel swaps the task's memory. Refused with cgroup v2, which has no such setting.",
+  },
+  {
+    kind: "attribute",
     name: "oom_score_adj",
     type: "number",
     fallback: "0",
     doc: "From -1000 to 1000: the higher, the earlier the kernel kills the task. Below 0 needs `allow_privileged`.",
+  },
+];
+
+const LOGGING: readonly Option[] = [
+  {
+    kind: "block",
+    name: "logging",
+    repeated: false,
+    doc: "Exists for jobs of other drivers: the output of a task goes to Nomad, whose `logs` block has its limits.",
+    options: [
+      { kind: "attribute", name: "driver", type: "string", fallback: '"nomad"', doc: "`nomad`." },
+      {
+        kind: "refused",
+        name: "options",
+        reason: "the output of a task goes to Nomad; set `max_files` and `max_file_size` in its `logs` block",
+      },
+      {
+        kind: "refused",
+        name: "config",
+        reason: "the output of a task goes to Nomad; set `max_files` and `max_file_size` in its `logs` block",
+      },
+    ],
   },
 ];
 
@@ -293,8 +390,11 @@ export const TASK_SCHEMA: readonly Option[] = [
   ...IMAGE,
   ...PROCESS,
   ...SECURITY,
+  ...NAMESPACES,
   ...STORAGE,
   ...NETWORK,
   ...LIMITS,
+  ...LOGGING,
   ...CONTAINER,
+  ...REFUSED_TASK_OPTIONS,
 ];

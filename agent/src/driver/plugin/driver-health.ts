@@ -73,7 +73,7 @@ function attributesOf(options: DriverOptions, version: string): DriverHealth["at
   };
 }
 
-/** Without a leading `v`, as version constraints of jobs read it. */
+/** Returns the version without a leading `v`, the form that version constraints of jobs expect. */
 function plainVersion(text: string): string {
   return text.trim().replace(/^v(?=\d)/, "");
 }

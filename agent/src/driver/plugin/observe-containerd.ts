@@ -3,7 +3,6 @@ import { access } from "node:fs/promises";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { messageOf } from "@forage/common/message-of";
-import type { Clock } from "../../clock.ts";
 import { NerdctlCli } from "../../runtime/nerdctl/nerdctl-cli.ts";
 import { readVersion } from "../../runtime/nerdctl/read-version.ts";
 import type { DriverOptions } from "../config/driver-options.ts";
@@ -21,11 +20,11 @@ export interface ContainerdObserver {
 const VERSION_TIMEOUT_MS = 10_000;
 const CONNECT_TIMEOUT_MS = 1_000;
 
-export function containerdObserver(options: DriverOptions, clock: Clock): ContainerdObserver {
+export function containerdObserver(options: DriverOptions): ContainerdObserver {
   const { containerdAddress: address, containerdNamespace: namespace, nerdctl, runDir, cniBinDir } = options;
   const cli = new NerdctlCli({
     path: nerdctl,
-    ...{ address, namespace, cniBinDir, clock },
+    ...{ address, namespace, cniBinDir },
     dataRoot: join(runDir, "fingerprint"),
     cniConfigDir: join(runDir, "cni"),
     concurrentCalls: 1,

@@ -29,7 +29,7 @@ export interface RunningPlugin {
 const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
 /** The reply to Shutdown has left by then. Nomad kills the plugin after 2 s. */
 const REPLY_MS = 100;
-/** The part of the 2 s in which the tasks' state reaches the disk. */
+/** The part of the shutdown's 2 s that is left for writing the tasks' state to the disk. */
 const CLOSE_MS = 1_200;
 
 /** Serves Nomad until it asks the plugin to stop. Tasks keep running. */

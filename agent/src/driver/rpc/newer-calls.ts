@@ -1,7 +1,12 @@
+import { StartTaskRequestAdditions, TaskConfigAdditions } from "@forage/proto/forage/nomad/v1/additions";
 import {
   type CapabilitiesResponse,
   DriverCapabilities,
   DriverService,
+  StartTaskRequest,
+  StartTaskResponse,
+  TaskConfig,
+  TaskHandle,
 } from "@forage/proto/plugins/drivers/proto/driver";
 import type { handleUnaryCall, MethodDefinition } from "@grpc/grpc-js";
 
@@ -10,14 +15,25 @@ import type { handleUnaryCall, MethodDefinition } from "@grpc/grpc-js";
  * bytes are written by hand.
  */
 export interface NewerCapabilities extends DriverCapabilities {
-  /** Since Nomad 1.6: Nomad collects no logs of the tasks. */
+  /** Whether Nomad collects no logs of the tasks. Since Nomad 1.6. */
   readonly disableLogCollection: boolean;
+}
+
+/** A task with the fields that newer versions of Nomad send. */
+export interface NewerTaskConfig extends TaskConfig {
+  readonly additions?: TaskConfigAdditions | undefined;
 }
 
 /** `disable_log_collection: true`, field 8 of DriverCapabilities. */
 const LOG_COLLECTION_DISABLED = Buffer.of(0x40, 0x01);
-/** `capabilities`, field 1 of CapabilitiesResponse. */
-const CAPABILITIES_TAG = 0x0a;
+/** `capabilities` of CapabilitiesResponse. */
+const CAPABILITIES_FIELD = 1;
+/** `config` of TaskHandle. */
+const HANDLE_CONFIG_FIELD = 2;
+/** `handle` of StartTaskResponse. */
+const RESPONSE_HANDLE_FIELD = 3;
+/** The wire type of messages. */
+const LENGTH_DELIMITED = 2;
 const NOTHING = Buffer.alloc(0);
 
 type Empty = Readonly<Record<string, never>>;
@@ -41,9 +57,17 @@ export const NEWER_DRIVER_SERVICE = {
     ...DriverService.capabilities,
     responseSerialize: serializeCapabilities,
   },
-  /** Since Nomad 2.0: before the driver is used. */
+  startTask: {
+    ...DriverService.startTask,
+    requestDeserialize: deserializeStart,
+    responseSerialize: serializeStarted,
+  },
+  /** Called before the driver is used. Since Nomad 2.0. */
   init: emptyCall("Init"),
-  /** Since Nomad 2.0: when the client stops. Tasks keep running, so there is nothing to do; the plugin ends by its controller. */
+  /**
+   * Called when the client stops. Since Nomad 2.0. Tasks keep running, so there is nothing to do; the controller ends the
+   * plugin.
+   */
   shutdown: emptyCall("Shutdown"),
 } as const;
 
@@ -59,6 +83,46 @@ function serializeCapabilities({ capabilities }: CapabilitiesResponse): Buffer {
     DriverCapabilities.encode(capabilities).finish(),
     isDisabled ? LOG_COLLECTION_DISABLED : NOTHING,
   ]);
-  // Some twenty bytes: the length is one byte of a varint, which holds up to 127.
-  return Buffer.concat([Buffer.of(CAPABILITIES_TAG, inner.length), inner]);
+  return embedded(CAPABILITIES_FIELD, inner);
+}
+
+function deserializeStart(bytes: Buffer): StartTaskRequest {
+  const { task } = StartTaskRequest.decode(bytes);
+  if (task === undefined) return { task };
+  const newer: NewerTaskConfig = { ...task, additions: StartTaskRequestAdditions.decode(bytes).task };
+  return { task: newer };
+}
+
+/** The handle holds the whole task, in which Nomad gets back what it sent. */
+function serializeStarted(response: StartTaskResponse): Buffer {
+  const { handle } = response;
+  const config: NewerTaskConfig | undefined = handle?.config;
+  if (handle === undefined || config?.additions === undefined)
+    return Buffer.from(StartTaskResponse.encode(response).finish());
+  // Items of a list would be added to those that the contract's part has.
+  const additions = { ...config.additions, mounts: [] };
+  const task = Buffer.concat([
+    TaskConfig.encode(config).finish(),
+    TaskConfigAdditions.encode(additions).finish(),
+  ]);
+  const wholeHandle = Buffer.concat([
+    TaskHandle.encode({ ...handle, config: undefined }).finish(),
+    embedded(HANDLE_CONFIG_FIELD, task),
+  ]);
+  return Buffer.concat([
+    StartTaskResponse.encode({ ...response, handle: undefined }).finish(),
+    embedded(RESPONSE_HANDLE_FIELD, wholeHandle),
+  ]);
+}
+
+/** Returns a message as a field of another one. */
+function embedded(field: number, message: Uint8Array): Buffer {
+  return Buffer.concat([Buffer.of((field << 3) | LENGTH_DELIMITED), varint(message.length), message]);
+}
+
+function varint(value: number): Buffer {
+  const bytes: number[] = [];
+  let rest = value;
+  for (; rest > 0x7f; rest >>>= 7) bytes.push((rest & 0x7f) | 0x80);
+  return Buffer.of(...bytes, rest);
 }

@@ -59,6 +59,16 @@ test("the task's directories and mounts are bound, parents first, and no target 
   assert.throws(() => spec({}, odd), /propagation/);
 });
 
+test("profiles, namespaces and memory settings reach the container", () => {
+  const { security, tuning } = spec({
+    ...{ appArmorProfile: "web", seLinuxType: "spc_t", hostNamespaces: ["pid"], cgroupNamespace: "host" },
+    ...{ memoryReservationBytes: 4096, memorySwappiness: 3 },
+  });
+  assert.deepEqual([security?.appArmorProfile, security?.seLinuxType], ["web", "spc_t"]);
+  assert.deepEqual([tuning?.hostNamespaces, tuning?.cgroupNamespace], [["pid"], "host"]);
+  assert.deepEqual([tuning?.memorySoftLimitBytes, tuning?.memorySwappiness], [4096, 3]);
+});
+
 test("network sysctls are refused on the host's network", () => {
   assert.throws(() => spec({ sysctl: { "net.core.somaxconn": "1" } }), DriverError);
 });
@@ -99,4 +109,15 @@ test("ports are found by their label in the group's and in the task's network", 
   });
   assert.equal(found.ports.length, 4);
   assert.throws(() => network({ networkMode: "bridge", ports: ["x"] }, { resources }), /"x"/);
+});
+
+test("a port is published at the address that Nomad names, or at all of them", () => {
+  const publish = (hostIp: string) => {
+    const resources = { ports: [{ label: "http", value: 25_000, to: 80, hostIp }] };
+    const found = network({ networkMode: "bridge", ports: ["http"] }, { resources });
+    return found.type === "own" ? found.ports.map((it) => it.hostIp) : undefined;
+  };
+  assert.deepEqual(publish("192.0.2.1"), ["192.0.2.1", "192.0.2.1"]);
+  for (const any of ["", "0.0.0.0", "::"]) assert.deepEqual(publish(any), [undefined, undefined]);
+  assert.throws(() => publish("fd00::1"), /port "http": host_ip "fd00::1" is no IPv4 address/);
 });

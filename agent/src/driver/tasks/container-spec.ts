@@ -20,7 +20,7 @@ export interface ContainerPlace {
   readonly labels: Readonly<Record<string, string>>;
   /** /etc/hosts and /etc/resolv.conf, where the driver writes them. */
   readonly files: readonly BindMount[];
-  /** From the `mounts` of the job, with their sources resolved. */
+  /** The job's `mounts`, with their sources resolved. */
   readonly mounts: readonly BindMount[];
   /** Receives what the runtime itself has to say. */
   readonly consoleFile: string;
@@ -47,7 +47,9 @@ export function containerSpec(task: TaskConfig, options: TaskOptions, place: Con
     binds: inOrder([...place.files, ...taskDirectories(task), ...place.mounts, ...nomadMounts(task)]),
     ...limitsOf(task, options, place.cores).limits,
     logFile: place.consoleFile,
-    // The pipes are the container's own: no process stands between the task and Nomad's log collector.
+    tty: options.tty,
+    // Without a terminal or a shim of another runtime the pipes are the container's own: no process stands between the task and
+    // Nomad's log collector.
     streamPipes: { stdout: task.stdoutPath || "/dev/null", stderr: task.stderrPath || "/dev/null" },
     ...((task.user !== "" || supplementalGroups.length > 0) && { user: { ...user, supplementalGroups } }),
     security: securityOf(options),
@@ -59,6 +61,7 @@ export function containerSpec(task: TaskConfig, options: TaskOptions, place: Con
 
 function securityOf(options: TaskOptions): NonNullable<ContainerSpec["security"]> {
   const { seccompProfile, capAdd, capDrop, privileged, noNewPrivileges, readonlyRootfs } = options;
+  const { appArmorProfile, seLinuxType } = options;
   return {
     runAsNonRoot: false,
     readOnlyRootFilesystem: readonlyRootfs,
@@ -69,11 +72,14 @@ function securityOf(options: TaskOptions): NonNullable<ContainerSpec["security"]
       seccompProfile.type === "file"
         ? { type: "Localhost", path: seccompProfile.path }
         : { type: seccompProfile.type === "default" ? "RuntimeDefault" : "Unconfined" },
+    ...(appArmorProfile !== undefined && { appArmorProfile }),
+    ...(seLinuxType !== undefined && { seLinuxType }),
   };
 }
 
 function tuningOf(task: TaskConfig, options: TaskOptions, place: ContainerPlace): ContainerTuning {
   const { pidsLimit, shmSizeBytes, oomScoreAdj, ulimits, sysctl, mounts } = options;
+  const { hostNamespaces, cgroupNamespace } = options;
   if (place.networkNamespace === HOST_NETWORK && Object.keys(sysctl).some((it) => it.startsWith("net.")))
     throw new DriverError("INVALID", "sysctl: net.* cannot be set for a task on the host's network");
   const oomScore = oomScoreAdj ?? (Number(task.resources?.linuxResources?.oomScoreAdj ?? 0) || undefined);
@@ -87,7 +93,8 @@ function tuningOf(task: TaskConfig, options: TaskOptions, place: ContainerPlace)
     ...(shmSizeBytes !== undefined && { shmBytes: shmSizeBytes }),
     ...(oomScore !== undefined && { oomScoreAdjustment: oomScore }),
     ...(place.initProgram !== undefined && { initProgram: place.initProgram }),
-    ...{ ulimits, sysctls: sysctl, tmpfs },
+    ...(cgroupNamespace !== undefined && { cgroupNamespace }),
+    ...{ ulimits, sysctls: sysctl, tmpfs, hostNamespaces },
   };
 }
 

@@ -13,6 +13,7 @@ import type { DriverOptions } from "../config/driver-options.ts";
 import type { TaskDriver } from "../driver-service.ts";
 import type { DriverLog } from "./driver-log.ts";
 import { ExitWatch } from "./exit-watch.ts";
+import { readHostFeatures } from "./host-features.ts";
 import { removeInterrupted } from "./interrupted-starts.ts";
 import { hostProcesses } from "./processes.ts";
 import type { TaskDependencies } from "./task-dependencies.ts";
@@ -58,6 +59,7 @@ export async function openTaskDriver(context: TaskDriverContext): Promise<TaskDr
     startsDir: join(runDir, "starts"),
     coreMhz: coreMhz(),
     cores: availableParallelism(),
+    host: readHostFeatures(),
   };
   // Read before a start of this driver adds its own.
   const interrupted = await readdir(dependencies.startsDir).catch(() => []);

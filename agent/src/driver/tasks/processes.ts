@@ -16,14 +16,14 @@ export interface Processes {
   identify(pid: number): ProcessIdentity | undefined;
 }
 
-/** `bootIdFile` is `/proc/sys/kernel/random/boot_id` except in tests. */
+/** `bootIdFile` is `/proc/sys/kernel/random/boot_id` except in tests. It is read once: no process outlives a boot. */
 export function hostProcesses(bootIdFile: string): Processes {
-  const bootId = (): string => readFileSync(bootIdFile, "utf8").trim();
+  const bootId = readFileSync(bootIdFile, "utf8").trim();
   return {
-    bootId,
+    bootId: () => bootId,
     identify: (pid) => {
       const startTicks = readStartTicks(pid);
-      return startTicks === undefined ? undefined : { pid, startTicks, bootId: bootId() };
+      return startTicks === undefined ? undefined : { pid, startTicks, bootId };
     },
   };
 }

@@ -5,7 +5,9 @@ import { normalizeImage } from "../../runtime/image-reference.ts";
 import { HOST_NETWORK, type RuntimeContainer, RuntimeError } from "../../runtime/runtime.ts";
 import type { TaskOptions } from "../config/task-options.ts";
 import { DriverError } from "../driver-error.ts";
+import type { NewerTaskConfig } from "../rpc/newer-calls.ts";
 import { containerSpec } from "./container-spec.ts";
+import { checkHostFeatures } from "./host-features.ts";
 import { removeTask } from "./remove-task.ts";
 import { coreMhzOf } from "./resource-limits.ts";
 import type { TaskDependencies } from "./task-dependencies.ts";
@@ -21,7 +23,7 @@ export interface StartedTask {
 }
 
 interface Start {
-  readonly task: TaskConfig;
+  readonly task: NewerTaskConfig;
   readonly options: TaskOptions;
   readonly name: string;
   /** Owner of the task's own network. */
@@ -40,7 +42,7 @@ const INIT_PROGRAMS = [
 /** Starts a task's container with all that it needs. A failed start leaves nothing behind. */
 export async function startTask(
   dependencies: TaskDependencies,
-  task: TaskConfig,
+  task: NewerTaskConfig,
   options: TaskOptions,
   signal: AbortSignal,
 ): Promise<StartedTask> {
@@ -52,6 +54,7 @@ export async function startTask(
   await writeFile(marker, "", { mode: 0o600 });
   let ownNetwork = false;
   try {
+    checkHostFeatures(options, relabelledMounts(task), dependencies.host);
     await checkStreams(task);
     const image = normalizeImage(options.image);
     // Holding the image first prevents its removal between the check and the start.
@@ -151,6 +154,11 @@ async function undo(
   await removeTask(dependencies, remains).catch((error: unknown) =>
     dependencies.log("error", "failed-start-not-cleaned-up", { task: task.id, error: String(error) }),
   );
+}
+
+function relabelledMounts({ additions }: NewerTaskConfig): readonly string[] {
+  const mounts = additions?.mounts ?? [];
+  return mounts.filter(({ selinuxLabel }) => selinuxLabel !== "").map(({ taskPath }) => taskPath);
 }
 
 function publishPull({ events }: TaskDependencies, { id, allocId, name }: TaskConfig, image: string): void {

@@ -3,6 +3,7 @@ import type { ContainerRuntime } from "../../runtime/runtime.ts";
 import type { DriverOptions } from "../config/driver-options.ts";
 import type { DriverLog } from "./driver-log.ts";
 import type { ExitWatch } from "./exit-watch.ts";
+import type { HostFeatures } from "./host-features.ts";
 import type { Processes } from "./processes.ts";
 import type { TaskEvents } from "./task-events.ts";
 import type { TaskImages } from "./task-images.ts";
@@ -28,4 +29,5 @@ export interface TaskDependencies {
   /** MHz of one core, where Nomad does not tell. */
   readonly coreMhz: number;
   readonly cores: number;
+  readonly host: HostFeatures;
 }

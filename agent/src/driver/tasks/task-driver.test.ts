@@ -61,6 +61,7 @@ function aDriver(t: TestContext, gc: Partial<DriverOptions["gc"]> = {}) {
       log,
       coreMhz: 1_000,
       cores: 2,
+      host: { appArmor: false, seLinux: false, cgroupVersion: 1 as const, messageQueues: true },
     },
     images: new TaskImages({ runtime, options: driverOptions, clock, log }),
     exits: new ExitWatch({ runtime, processes, clock, log }),

@@ -18,7 +18,9 @@ interface Subscriber {
   wake: () => void;
 }
 
-/** Events of tasks that Nomad shows to the operator. Subscribers receive what happens after they subscribed. */
+/**
+ * Publishes the events of tasks that Nomad shows to the operator. Subscribers receive events from the moment they subscribed.
+ */
 export class TaskEvents {
   readonly #subscribers = new Set<Subscriber>();
   readonly #nowMs: () => number;

@@ -26,7 +26,7 @@ export class TaskImages {
     this.#parts = parts;
   }
 
-  /** Has the image in the local store, as the task's pull policy says. `image` is its full name. */
+  /** Makes the image available in the local store, by the task's pull policy. `image` is its full name. */
   async ensure(image: string, task: TaskOptions, onPull: () => void, signal: AbortSignal): Promise<void> {
     const { runtime } = this.#parts;
     const present = await runtime.hasImage(image, signal);

@@ -1,13 +1,13 @@
-import type { TaskConfig } from "@forage/proto/plugins/drivers/proto/driver";
 import type { DriverOptions, ExtraLabel } from "../config/driver-options.ts";
 import type { TaskOptions } from "../config/task-options.ts";
+import type { NewerTaskConfig } from "../rpc/newer-calls.ts";
 
 export const TASK_ID_LABEL = "forage.dev/nomad-task";
 const PREFIX = "com.hashicorp.nomad";
 
 /** Labels of a task's container: the job's own, the task's id and those that the plugin's `extra_labels` names. */
 export function labelsOf(
-  task: TaskConfig,
+  task: NewerTaskConfig,
   { labels }: TaskOptions,
   { extraLabels }: Pick<DriverOptions, "extraLabels">,
 ): Readonly<Record<string, string>> {
@@ -22,7 +22,7 @@ export function labelsOf(
   };
 }
 
-function labelValue(task: TaskConfig, name: ExtraLabel): string {
+function labelValue(task: NewerTaskConfig, name: ExtraLabel): string {
   switch (name) {
     case "job_name":
       return task.jobName;
@@ -31,19 +31,23 @@ function labelValue(task: TaskConfig, name: ExtraLabel): string {
     case "task_name":
       return task.name;
     case "job_id":
+    case "parent_job_id":
     case "namespace":
     case "node_name":
-    case "node_id":
-      return task.env[ENVIRONMENT[name]] ?? "";
+    case "node_id": {
+      const { field, variable } = ADDED[name];
+      return task.additions?.[field] || (task.env[variable] ?? "");
+    }
     default:
       return name satisfies never;
   }
 }
 
-// Nomad passes them to every task.
-const ENVIRONMENT = {
-  job_id: "NOMAD_JOB_ID",
-  namespace: "NOMAD_NAMESPACE",
-  node_name: "NOMAD_NODE_NAME",
-  node_id: "NOMAD_NODE_ID",
+// Before Nomad 1.6 the environment of the task is their only source.
+const ADDED = {
+  job_id: { field: "jobId", variable: "NOMAD_JOB_ID" },
+  parent_job_id: { field: "parentJobId", variable: "NOMAD_JOB_PARENT_ID" },
+  namespace: { field: "namespace", variable: "NOMAD_NAMESPACE" },
+  node_name: { field: "nodeName", variable: "NOMAD_NODE_NAME" },
+  node_id: { field: "nodeId", variable: "NOMAD_NODE_ID" },
 } as const;

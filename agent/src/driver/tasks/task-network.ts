@@ -1,3 +1,4 @@
+import { isIPv4 } from "node:net";
 import {
   NetworkIsolationSpec_NetworkIsolationMode as Mode,
   type TaskConfig,
@@ -45,12 +46,13 @@ function own(task: TaskConfig, { ports: labels }: TaskOptions): TaskNetwork {
       throw new DriverError("INVALID", `ports: the task's network has no port ${JSON.stringify(label)}`);
     return port;
   });
-  const ports = found.flatMap(({ label, value, to }) =>
+  const ports = found.flatMap(({ label, value, to, hostIp }) =>
     (["TCP", "UDP"] as const).map((protocol) => ({
       container: label,
       containerPort: to > 0 ? to : value,
       protocol,
       hostPort: value,
+      ...(hostIp !== undefined && { hostIp }),
     })),
   );
   return {
@@ -65,10 +67,26 @@ interface LabelledPort {
   readonly value: number;
   /** 0 or less: as `value`. */
   readonly to: number;
+  /** Undefined: all addresses of the host. */
+  readonly hostIp: string | undefined;
 }
+
+const ANY_ADDRESSES: readonly string[] = ["", "0.0.0.0", "::"];
 
 function portsOf({ resources }: TaskConfig): readonly LabelledPort[] {
   const networks = resources?.allocatedResources?.networks ?? [];
   const own = networks.flatMap((it) => [...it.reservedPorts, ...it.dynamicPorts]);
-  return [...(resources?.ports ?? []), ...own.map(({ label, value }) => ({ label, value, to: 0 }))];
+  return [
+    ...(resources?.ports ?? []).map((it) => ({ ...it, hostIp: hostIpOf(it.label, it.hostIp) })),
+    ...own.map(({ label, value }) => ({ label, value, to: 0, hostIp: undefined })),
+  ];
+}
+
+function hostIpOf(label: string, hostIp: string): string | undefined {
+  if (ANY_ADDRESSES.includes(hostIp)) return undefined;
+  if (isIPv4(hostIp)) return hostIp;
+  throw new DriverError(
+    "INVALID",
+    `port ${JSON.stringify(label)}: host_ip ${JSON.stringify(hostIp)} is no IPv4 address, and the driver's bridge has no others`,
+  );
 }

@@ -4,18 +4,18 @@ import {
   type TaskResourceUsage,
   type TaskStats,
 } from "@forage/proto/plugins/drivers/proto/driver";
-import type { DetailedUsage } from "../../runtime/runtime.ts";
+import type { DetailedUsage, ProcessUsage } from "../../runtime/runtime.ts";
 import { toTimestamp } from "./timestamp.ts";
 
 /** The usage of a task at one moment of the monotonic clock. */
 export interface UsageReading {
   readonly atMs: number;
-  readonly usage: Pick<DetailedUsage, "cpuNanos" | "userNanos" | "systemNanos">;
+  readonly usage: Pick<DetailedUsage, "cpuNanos" | "userNanos" | "systemNanos" | "processes">;
 }
 
 /** The reading at a task's start: nothing was used before. */
 export function emptyReading(atMs: number): UsageReading {
-  return { atMs, usage: { cpuNanos: 0, userNanos: 0, systemNanos: 0 } };
+  return { atMs, usage: { cpuNanos: 0, userNanos: 0, systemNanos: 0, processes: [] } };
 }
 
 export interface StatsInput {
@@ -43,7 +43,40 @@ export function taskStats({ id, nowMs, before, reading, coreMhz }: StatsInput): 
     id,
     timestamp: toTimestamp(nowMs),
     aggResourceUsage: { cpu: cpuUsage(cpu, usage), memory: memoryUsage(usage) },
-    resourceUsageByPid: {},
+    resourceUsageByPid: Object.fromEntries(
+      usage.processes.map((process) => {
+        const earlier = before.usage.processes.find(
+          ({ pid, startTicks }) => pid === process.pid && startTicks === process.startTicks,
+        );
+        return [process.pid, processUsage(process, earlier, percentOf, coreMhz)];
+      }),
+    ),
+  };
+}
+
+/** A process that the earlier reading does not have began after it. */
+function processUsage(
+  { userNanos, systemNanos, rssBytes, swapBytes }: ProcessUsage,
+  earlier: ProcessUsage | undefined,
+  percentOf: (now: number, then: number) => number,
+  coreMhz: number,
+): TaskResourceUsage {
+  const userMode = percentOf(userNanos, earlier?.userNanos ?? 0);
+  const systemMode = percentOf(systemNanos, earlier?.systemNanos ?? 0);
+  const percent = userMode + systemMode;
+  const { SYSTEM_MODE, USER_MODE, TOTAL_TICKS, PERCENT } = CPUUsage_Fields;
+  const { RSS, SWAP } = MemoryUsage_Fields;
+  return {
+    cpu: {
+      ...{ userMode, systemMode, percent, totalTicks: (percent / 100) * coreMhz },
+      ...{ throttledPeriods: 0n, throttledTime: 0n },
+      measuredFields: [SYSTEM_MODE, USER_MODE, TOTAL_TICKS, PERCENT],
+    },
+    memory: {
+      ...{ rss: counter(rssBytes), swap: counter(swapBytes), cache: 0n, usage: 0n },
+      ...{ maxUsage: 0n, kernelUsage: 0n, kernelMaxUsage: 0n },
+      measuredFields: [RSS, SWAP],
+    },
   };
 }
 

@@ -56,34 +56,60 @@ test("signals have their full name, and exit codes tell the signal", () => {
 const aTask = (linux: object, memory: object = {}) =>
   TaskConfig.fromPartial({ resources: { linuxResources: linux, allocatedResources: { memory } } });
 
-for (const [what, task, hard, expected] of [
-  ["nothing", aTask({}), false, { limits: {}, tuning: {} }],
+for (const [what, task, options, expected] of [
+  ["nothing", aTask({}), {}, { limits: {}, tuning: {} }],
   [
     "memory, shares and CPUs",
     aTask({ memoryLimitBytes: 1000n, cpuShares: 500n, cpusetCpus: "0-1" }, { memoryMb: 1n }),
-    false,
+    {},
     { limits: { memoryLimitBytes: 1000, cpuShares: 500 }, tuning: { cpuset: "0-1" } },
   ],
   [
     "memory_max: the reservation becomes the soft limit",
     aTask({ memoryLimitBytes: 3n << 20n }, { memoryMb: 1n, memoryMaxMb: 3n }),
-    false,
+    {},
     { limits: { memoryLimitBytes: 3 << 20 }, tuning: { memorySoftLimitBytes: 1 << 20 } },
   ],
   [
     "memory_max of -1: no hard limit",
     aTask({ memoryLimitBytes: 1n << 20n }, { memoryMb: 1n, memoryMaxMb: -1n }),
-    false,
+    {},
     { limits: {}, tuning: { memorySoftLimitBytes: 1 << 20 } },
   ],
   [
     "a hard CPU limit: the task's share of all cores",
     aTask({ PercentTicks: 0.25 }),
-    true,
+    { cpuHardLimit: true },
     { limits: {}, tuning: { cpuPeriodMicros: 100_000, cpuQuotaMicros: 100_000 } },
   ],
+  [
+    "a CPU period of the job's own",
+    aTask({ PercentTicks: 0.25 }),
+    { cpuHardLimit: true, cpuPeriodMicros: 20_000 },
+    { limits: {}, tuning: { cpuPeriodMicros: 20_000, cpuQuotaMicros: 20_000 } },
+  ],
+  [
+    "memory settings of the job's own",
+    aTask({ memoryLimitBytes: 3n << 20n }, { memoryMb: 1n, memoryMaxMb: 3n }),
+    { memoryReservationBytes: 2 << 20, memorySwapBytes: -1, memorySwappiness: 0 },
+    {
+      limits: { memoryLimitBytes: 3 << 20 },
+      tuning: { memorySoftLimitBytes: 2 << 20, memorySwapLimitBytes: -1, memorySwappiness: 0 },
+    },
+  ],
 ] as const)
-  test(`limits: ${what}`, () => assert.deepEqual(limitsOf(task, { cpuHardLimit: hard }, 4), expected));
+  test(`limits: ${what}`, () =>
+    assert.deepEqual(limitsOf(task, { cpuHardLimit: false, ...options }, 4), expected));
+
+test("memory settings that contradict the memory limit are refused with their path", () => {
+  const limited = aTask({ memoryLimitBytes: 1n << 20n });
+  for (const [task, options, expected] of [
+    [limited, { memorySwapBytes: 1 }, /config\.memory_swap: .* at least/],
+    [aTask({}), { memorySwapBytes: -1 }, /config\.memory_swap: the task has no memory limit/],
+    [limited, { memoryReservationBytes: 2 << 20 }, /config\.memory_reservation: .* at most/],
+  ] as const)
+    assert.throws(() => limitsOf(task, { cpuHardLimit: false, ...options }, 4), expected);
+});
 
 test("one core's MHz follow from the task's share of the node", () => {
   assert.equal(coreMhzOf(aTask({ cpuShares: 500n, PercentTicks: 0.0625 }), 4), 2_000);
@@ -92,8 +118,9 @@ test("one core's MHz follow from the task's share of the node", () => {
 
 test("a sample counts CPU since the one before and names what was measured", () => {
   const usage = {
-    ...{ cpuNanos: 3e9, userNanos: 2e9, systemNanos: 1e9, memoryBytes: 50, workingSetBytes: 40, oomKills: 0 },
+    ...{ cpuNanos: 3e9, userNanos: 2e9, systemNanos: 1e9, memoryBytes: 50, workingSetBytes: 40 },
     ...{ rssBytes: 30, cacheBytes: 20, throttledPeriods: 4 },
+    processes: [{ pid: 7, startTicks: 1, userNanos: 2e9, systemNanos: 1e9, rssBytes: 25, swapBytes: 5 }],
   };
   const input = { id: "t", nowMs: 5_000, reading: { atMs: 12_000, usage }, coreMhz: 2_000 };
   const first = taskStats({ ...input, before: emptyReading(10_000) }).aggResourceUsage;
@@ -107,6 +134,22 @@ test("a sample counts CPU since the one before and names what was measured", () 
   ]);
   const idle = taskStats({ ...input, before: { atMs: 11_000, usage } }).aggResourceUsage;
   assert.equal(idle?.cpu?.percent, 0);
+});
+
+test("a sample has each process, whose id may have been another one's before", () => {
+  const process = { pid: 7, startTicks: 5, userNanos: 2e9, systemNanos: 1e9, rssBytes: 25, swapBytes: 5 };
+  const sums = { cpuNanos: 3e9, userNanos: 2e9, systemNanos: 1e9, memoryBytes: 50, workingSetBytes: 40 };
+  const usage = { ...sums, rssBytes: 30, cacheBytes: 20, processes: [process] };
+  const sample = (earlier: typeof process) => {
+    const before = { atMs: 10_000, usage: { ...usage, processes: [earlier] } };
+    const input = { id: "t", nowMs: 5_000, before, reading: { atMs: 12_000, usage }, coreMhz: 2_000 };
+    return taskStats(input).resourceUsageByPid["7"];
+  };
+  const same = sample({ ...process, userNanos: 1e9, systemNanos: 0 });
+  assert.deepEqual([same?.cpu?.userMode, same?.cpu?.systemMode, same?.cpu?.totalTicks], [50, 50, 2_000]);
+  assert.deepEqual([same?.memory?.rss, same?.memory?.swap], [25n, 5n]);
+  assert.deepEqual(same?.memory?.measuredFields, [MemoryUsage_Fields.RSS, MemoryUsage_Fields.SWAP]);
+  assert.equal(sample({ ...process, startTicks: 4 })?.cpu?.percent, 150);
 });
 
 test("registry logins come from Docker's file", () => {

@@ -18,7 +18,7 @@ export function mirrorTarget(rule: GatewayRule, { service, port }: RequestMirror
   return { namespace: rule.route.split("/")[0] ?? "", service, port };
 }
 
-/** Every port of a service that a host's rules lead to, by the name of its cluster. */
+/** Returns every service port that the hosts' rules lead to, by the name of its cluster. */
 export function backendsOf(hosts: Iterable<GatewayHost>): Map<string, ServicePortRef> {
   const found = new Map<string, ServicePortRef>();
   const add = (backend: ServicePortRef): void => {

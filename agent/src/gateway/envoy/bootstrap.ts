@@ -7,7 +7,7 @@ export interface BootstrapOptions {
   readonly instance: string;
   /** Clients' connections at a time; more are refused. */
   readonly connectionsMax: number;
-  /** From nine tenths of it on Envoy takes back what it can, then no more requests. */
+  /** The limit of the proxy's memory. From nine tenths of it, Envoy first releases memory, then refuses requests. */
   readonly memoryLimitBytes: number;
 }
 

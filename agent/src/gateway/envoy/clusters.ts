@@ -55,7 +55,10 @@ const ONLY_UNREACHABLE: JsonObject = {
 
 /** A port's name says what its pods speak, as nothing else does: `grpc`, `h2c`, `http2`, alone or with more after a dash. */
 const HTTP2_NAME = /^(grpc|h2c|http2)(-|$)/;
-/** Below the 5 s after which Node, and others, close a connection at rest: a request must not meet the close on its way. */
+/**
+ * The idle time-out, below the 5 s after which Node and other servers close idle connections, so that no request meets a
+ * closing connection.
+ */
 const IDLE_TIMEOUT = "4s";
 
 export function speaksHttp2({ port }: ServicePortRef, service: ServiceState | undefined): boolean {

@@ -3,7 +3,9 @@ import { createHash } from "node:crypto";
 /** A part of Envoy's configuration. It is serialized with JSON.stringify only, so that user text never becomes structure. */
 export type Json = string | number | boolean | readonly Json[] | { readonly [key: string]: Json | undefined };
 
-export type JsonObject = { readonly [key: string]: Json | undefined };
+export interface JsonObject {
+  readonly [key: string]: Json | undefined;
+}
 
 /** A message whose type Envoy can't know from where it stands. `type` is without the leading `envoy.`. */
 export function typed(type: string, fields: JsonObject): JsonObject {

@@ -31,7 +31,7 @@ export class Places {
     return join(this.dir, "held-back.json");
   }
 
-  /** For the plain port ("http") and the encrypted one ("https"). */
+  /** Returns the file of routes for the plain port ("http") or the encrypted one ("https"). */
   routes(name: "http" | "https"): string {
     return join(this.dir, `routes-${name}.json`);
   }

@@ -57,7 +57,7 @@ const CODES = new Map([
 export interface Entrance {
   readonly scheme: "http" | "https";
   readonly port: number;
-  /** As the routes name it, with a leading `*` if that stands for others. */
+  /** The name as routes write it, with a leading `*` for a wildcard. */
   readonly hostname: string;
 }
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { expand, expandEnv } from "./expand-env.ts";
 
-const values = new Map([
+const VALUES = new Map([
   ["NAME", "anna"],
   ["EMPTY", ""],
   ["DOLLAR", "$(NAME)"],
@@ -22,7 +22,7 @@ for (const [given, then] of [
   ["$()", "$()"],
   ["cost: 5$$", "cost: 5$"],
 ] as const) {
-  test(`${given} expands to ${then}`, () => assert.equal(expand(given, values), then));
+  test(`${given} expands to ${then}`, () => assert.equal(expand(given, VALUES), then));
 }
 
 test("a value sees only the variables before it, and the last of one name wins", () => {

@@ -4,7 +4,7 @@ export interface EnvValue {
 }
 
 export interface UnexpandedEnv extends EnvValue {
-  /** From a secret, a config map or a field: taken as it is, as in Kubernetes. */
+  /** Set for values from a secret, a config map or a field: they are used as they are, as in Kubernetes. */
   readonly literal?: true;
 }
 

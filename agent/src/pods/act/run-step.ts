@@ -13,7 +13,7 @@ import { recordExit } from "./record-exit.ts";
 import { startContainer, withBegun } from "./start-container.ts";
 import { stopContainer } from "./stop-container.ts";
 
-/** Does one step. Rejects if it failed or its outcome is not known. */
+/** Executes one step. Rejects if it failed or its outcome is not known. */
 export async function runStep(
   dependencies: PodDependencies,
   step: Step,

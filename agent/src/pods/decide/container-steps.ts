@@ -19,7 +19,7 @@ import {
 } from "./pod-view.ts";
 import { stop, sweep } from "./stop-steps.ts";
 
-/** Has a container run, and run again after its end, as its policy says. */
+/** Yields the steps that keep a container running and restart it by its policy. */
 export function* keepRunning(
   view: PodView,
   spec: PodContainer,

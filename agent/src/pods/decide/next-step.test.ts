@@ -209,6 +209,11 @@ const CASES: readonly (readonly [string, PodView, unknown])[] = [
     aStop("c1"),
   ],
   [
+    "a container whose stop has failed twice is stopped again",
+    aView({ goal: "remove", seen: [running("c1", 1)], fault: ["stopContainer/c1", NOW, 2] }),
+    aStop("c1"),
+  ],
+  [
     "one that can't be stopped is removed by force",
     aView({ goal: "remove", seen: [running("c1", 1)], fault: ["stopContainer/c1", NOW, 3] }),
     { kind: "removeContainers", ids: ["c1"] },

@@ -44,7 +44,7 @@ export interface ContainerStatus {
   /** An init container: it ended well. */
   readonly ready: boolean;
   readonly init: boolean;
-  /** Its post_start hook is done and its startup probe has passed. */
+  /** Whether the post_start hook is done and the startup probe has passed. */
   readonly started: boolean;
 }
 

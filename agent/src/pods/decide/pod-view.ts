@@ -66,7 +66,7 @@ export function liveRunOf(view: PodView, container: string): ObservedContainer |
   return newest;
 }
 
-/** Its init containers are done, in this namespace. */
+/** Reports whether the pod's init containers are done in its present namespace. */
 export function isInitialized(view: PodView): boolean {
   const { pod, memory } = view;
   if (memory.begun !== undefined) return true;
@@ -102,7 +102,7 @@ function isOver(view: PodView, { name }: PodContainer): boolean {
 }
 
 export interface ContainerHealth {
-  /** Its hook is done and its startup probe has passed. */
+  /** Whether the hook is done and the startup probe has passed. */
   readonly started: boolean;
   readonly ready: boolean;
   readonly why?: string;

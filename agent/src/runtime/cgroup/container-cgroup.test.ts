@@ -3,16 +3,9 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
-import {
-  type ContainerCgroup,
-  findCgroup,
-  guessCgroup,
-  locate,
-  readProcesses,
-  readUsage,
-} from "./container-cgroup.ts";
-import { readDetailedUsage } from "./detailed-usage.ts";
-import { parseKeyed, parsePlaces, workingSet } from "./parse-cgroup.ts";
+import { type ContainerCgroup, findCgroup, guessCgroup, locate, readProcesses } from "./container-cgroup.ts";
+import { readDetailedUsage, readUsage } from "./container-usage.ts";
+import { keyedValue, parsePlaces, workingSet } from "./parse-cgroup.ts";
 
 const V1 = "13:devices:/ns/c1\n5:memory:/ns/c1\n4:cpu,cpuacct:/ns/c1\n1:name=systemd:/ns/c1\n0::/ns/c1\n";
 const V2 = "0::/system.slice/nerdctl-c1.scope\n";
@@ -35,15 +28,15 @@ for (const [what, text, expected] of [
   test(`where: ${what}`, () => assert.deepEqual(locate(parsePlaces(text), "/r"), expected));
 }
 
-test("keyed files, and the working set is never below nothing", () => {
+test("finds values by their whole key, and the working set is never below nothing", () => {
+  const text = "oom_kill_disable 0\nunder_oom 0\noom_kill 2\ntotal_rss 30\nrss 4";
+  const keys = ["oom_kill_disable", "oom_kill", "rss", "total_rss", "kill", "oom", ""];
+  const values = [0, 2, 4, 30, undefined, undefined, undefined];
   assert.deepEqual(
-    [...parseKeyed("oom_kill_disable 0\nunder_oom 0\noom_kill 2\n")],
-    [
-      ["oom_kill_disable", 0],
-      ["under_oom", 0],
-      ["oom_kill", 2],
-    ],
+    keys.map((key) => keyedValue(text, key)),
+    values,
   );
+  assert.equal(keyedValue("", "rss"), undefined);
   assert.equal(workingSet(10, 3), 7);
   assert.equal(workingSet(10, 30), 0);
   assert.equal(workingSet(10, undefined), 10);
@@ -57,13 +50,13 @@ test("usage of v1", async (t) => {
     "memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n",
     "cgroup.procs": "12\n34\n",
   });
-  assert.deepEqual(await readUsage(cgroup), {
+  assert.deepEqual(readUsage(cgroup), {
     cpuNanos: 123456789,
     memoryBytes: 5_000_000,
     workingSetBytes: 4_000_000,
     oomKills: 3,
   });
-  assert.deepEqual(await readProcesses(cgroup), [12, 34]);
+  assert.deepEqual(readProcesses(cgroup), [12, 34]);
 });
 
 test("usage of v2", async (t) => {
@@ -74,7 +67,7 @@ test("usage of v2", async (t) => {
     "memory.events": "low 0\nhigh 0\nmax 4\noom 1\noom_kill 1\n",
     "cgroup.procs": "12\n",
   });
-  assert.deepEqual(await readUsage(cgroup), {
+  assert.deepEqual(readUsage(cgroup), {
     cpuNanos: 1_234_000,
     memoryBytes: 5_000_000,
     workingSetBytes: 4_000_000,
@@ -83,6 +76,16 @@ test("usage of v2", async (t) => {
 });
 
 test("detailed usage of v1 and of v2", async (t) => {
+  const procDir = mkdtempSync(join(tmpdir(), "forage-proc-"));
+  t.after(() => rmSync(procDir, { recursive: true }));
+  mkdirSync(join(procDir, "12"));
+  // User and system time are the fields 14 and 15, the start is field 22.
+  const stat = `12 (a ) b) S ${Array.from({ length: 40 }, (_, i) => i + 4).join(" ")}\n`;
+  writeFileSync(join(procDir, "12", "stat"), stat);
+  writeFileSync(join(procDir, "12", "status"), "Name:\ta\nVmRSS:\t    3 kB\nVmSwap:\t    0 kB\n");
+  const processes = [
+    ...[{ pid: 12, startTicks: 22, userNanos: 14e7, systemNanos: 15e7, rssBytes: 3072, swapBytes: 0 }],
+  ];
   const v1 = write(t, 1, {
     "cpuacct.usage": "300\n",
     "cpuacct.usage_user": "200\n",
@@ -92,11 +95,11 @@ test("detailed usage of v1 and of v2", async (t) => {
     "memory.stat": "cache 1\ntotal_cache 1000\ntotal_rss 3000\ntotal_swap 10\ntotal_inactive_file 500\n",
     "memory.max_usage_in_bytes": "6000\n",
     "memory.kmem.usage_in_bytes": "400\n",
-    "cgroup.procs": "12\n",
+    "cgroup.procs": "12\n34\n",
   });
-  const common = { oomKills: 0, memoryBytes: 5000, workingSetBytes: 4500, cpuNanos: 300_000 };
+  const common = { processes, memoryBytes: 5000, workingSetBytes: 4500, cpuNanos: 300_000 };
   const details = { throttledPeriods: 2, rssBytes: 3000, cacheBytes: 1000, swapBytes: 10, kernelBytes: 400 };
-  assert.deepEqual(await readDetailedUsage(v1), {
+  assert.deepEqual(readDetailedUsage(v1, procDir), {
     ...common,
     ...details,
     ...{ cpuNanos: 300, userNanos: 200, systemNanos: 100, throttledNanos: 70, maxMemoryBytes: 6000 },
@@ -109,7 +112,7 @@ test("detailed usage of v1 and of v2", async (t) => {
     "memory.swap.current": "10\n",
     "cgroup.procs": "12\n",
   });
-  assert.deepEqual(await readDetailedUsage(v2), {
+  assert.deepEqual(readDetailedUsage(v2, procDir), {
     ...common,
     ...details,
     ...{ userNanos: 200_000, systemNanos: 100_000, throttledNanos: 7_000, maxMemoryBytes: 6000 },
@@ -127,7 +130,7 @@ for (const [what, file, version] of [
     t.after(() => rmSync(root, { recursive: true }));
     mkdirSync(dirname(join(root, file)), { recursive: true });
     writeFileSync(join(root, file), "1\n");
-    const found = await guessCgroup("ns", "c1", root);
+    const found = guessCgroup("ns", "c1", root);
     assert.equal(found?.version, version);
     if (found) assert.equal(found.memoryDir, dirname(join(root, file)));
   });
@@ -135,14 +138,14 @@ for (const [what, file, version] of [
 
 test("a cgroup in which nothing runs any more", async (t) => {
   const files = { "cpu.stat": "usage_usec 1\n", "memory.current": "1\n", "cgroup.procs": "" };
-  assert.equal(await readUsage(write(t, 2, files)), undefined);
+  assert.equal(readUsage(write(t, 2, files)), undefined);
 });
 
 test("a cgroup or process that is gone", async () => {
-  assert.equal(await readUsage({ version: 1, memoryDir: "/nowhere", cpuDir: "/nowhere" }), undefined);
-  assert.equal(await readUsage({ version: 2, memoryDir: "/nowhere", cpuDir: "/nowhere" }), undefined);
-  assert.deepEqual(await readProcesses({ version: 2, memoryDir: "/nowhere", cpuDir: "/nowhere" }), []);
-  assert.equal(await findCgroup(2 ** 22 + 1), undefined);
+  assert.equal(readUsage({ version: 1, memoryDir: "/nowhere", cpuDir: "/nowhere" }), undefined);
+  assert.equal(readUsage({ version: 2, memoryDir: "/nowhere", cpuDir: "/nowhere" }), undefined);
+  assert.deepEqual(readProcesses({ version: 2, memoryDir: "/nowhere", cpuDir: "/nowhere" }), []);
+  assert.equal(findCgroup(2 ** 22 + 1), undefined);
 });
 
 function write(t: TestContext, version: 1 | 2, files: Record<string, string>): ContainerCgroup {

@@ -20,14 +20,17 @@ export function parsePlaces(text: string): CgroupPlaces {
   return { v1, v2 };
 }
 
-/** Reads files of `KEY NUMBER` lines, such as memory.stat, memory.events, cpu.stat. */
-export function parseKeyed(text: string): ReadonlyMap<string, number> {
-  const values = new Map<string, number>();
-  for (const line of text.split("\n")) {
-    const [key, value] = line.split(" ");
-    if (key && value) values.set(key, Number(value));
-  }
-  return values;
+/**
+ * Returns one value of a file of `KEY NUMBER` lines, such as memory.stat, memory.events, cpu.stat. It searches instead of parsing
+ * all: a sample of statistics needs a few of 60 lines, and many tasks are sampled each second.
+ */
+export function keyedValue(text: string, key: string): number | undefined {
+  const wanted = `${key} `;
+  const start = text.startsWith(wanted) ? 0 : text.indexOf(`\n${wanted}`) + 1;
+  if (start === 0 && !text.startsWith(wanted)) return undefined;
+  const from = start + wanted.length;
+  const end = text.indexOf("\n", from);
+  return Number(text.slice(from, end < 0 ? undefined : end));
 }
 
 /** Working set: what can't be had back without swapping, as Kubernetes counts it. */

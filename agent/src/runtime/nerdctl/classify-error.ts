@@ -79,7 +79,7 @@ export function classifyError(call: NerdctlCall, stderr: string): RuntimeError {
   return new RuntimeError("UNKNOWN", readable(said), { retryable: true });
 }
 
-/** Without the layers of wrapping that say nothing to a user. */
+/** Returns the message without the layers of wrapping that don't help a user. */
 function readable(said: string): string {
   const text = said
     .replace(/^name-store error\n/, "")

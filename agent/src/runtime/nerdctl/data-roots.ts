@@ -17,16 +17,19 @@ export interface DataRootPlaces {
   readonly dataRoots: string;
   /** The data root of all other calls. */
   readonly commonRoot: string;
-  /** On disk: what containers write to volumes that only their images ask for (`VOLUME`). Goes with the container. */
+  /**
+   * A directory on disk for what containers write to volumes that only their images declare (`VOLUME`). Removed with the
+   * container.
+   */
   readonly volumes: string;
   /** containerd's, as nerdctl is given it. */
   readonly address: string;
 }
 
 /**
- * Each container gets a data root of its own. With a common one, nerdctl rewrites every other container's hosts file under one lock at
- * each start and removal (60 containers: 2.5 times as slow), and leaves a file behind for each. Names stay unique: they are the
- * directories' names.
+ * Assigns each container a data root of its own. With a common one, nerdctl rewrites every other container's hosts file under
+ * one lock at each start and removal (60 containers: 2.5 times as slow), and leaves a file behind for each. Names stay unique:
+ * they are the directories' names.
  */
 export class DataRoots {
   readonly #places: DataRootPlaces;

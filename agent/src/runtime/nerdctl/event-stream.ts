@@ -44,9 +44,9 @@ export async function* streamEvents(
   child.stderr.on("data", (chunk: Buffer) => {
     complaint = `${complaint}${chunk}`.slice(-STDERR_MAX_LENGTH);
   });
-  void child.then((result) => {
+  void child.ended.then((result) => {
     ended.abort();
-    const why = complaint.trim() || (result.originalMessage ?? `exit code ${result.exitCode}`);
+    const why = complaint.trim() || (result.error?.message ?? `exit code ${result.exitCode}`);
     queue.fail(new RuntimeError("UNAVAILABLE", `nerdctl events ended: ${why}`, { retryable: true }));
   });
   try {

@@ -40,7 +40,7 @@ export async function killMarked(
 /** Commands that write over their environment (a few servers do, to change their title) are not found. */
 async function findMarked(cgroup: ContainerCgroup, { name, value }: ExecMark): Promise<readonly number[]> {
   const wanted = `${name}=${value}`;
-  const pids = await readProcesses(cgroup);
+  const pids = readProcesses(cgroup);
   const environments = await Promise.all(
     pids.map((pid) => readFile(`/proc/${pid}/environ`, "latin1").catch(() => "")),
   );

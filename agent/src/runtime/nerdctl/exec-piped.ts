@@ -16,16 +16,14 @@ export function startPiped(
   child.stdout.on("data", (chunk: Buffer) => output.push("stdout", chunk));
   child.stderr.on("data", (chunk: Buffer) => output.push("stderr", words.push(chunk)));
   output.attach([child.stdout, child.stderr]);
-  // Writers learn of a command that no longer reads by their own call.
-  child.stdin?.on("error", () => undefined);
-  const ended = child.then((result) => {
+  const ended = child.ended.then((result) => {
     const last = words.end(result.exitCode);
     output.push("stderr", last.rest);
     return { exitCode: result.exitCode, lastWords: last.words };
   });
   return {
     ended,
-    write: (data) => write(child.stdin ?? undefined, data),
+    write: (data) => write(child.stdin, data),
     endInput: () => void child.stdin?.end(),
     resize: () => undefined,
     kill: () => void child.kill("SIGKILL"),

@@ -56,7 +56,7 @@ export class LastWords {
     return all.subarray(0, from);
   }
 
-  /** At the end: the words, and what of the rest is the command's own. */
+  /** Ends the parse. Returns nerdctl's own message and the rest of the command's output. */
   end(nerdctlExitCode: number | undefined): { readonly words: string; readonly rest: Buffer } {
     const fatal = nerdctlExitCode === 0 ? undefined : findFatal(this.#held.toString("latin1"));
     const start = fatal?.start ?? this.#held.length;

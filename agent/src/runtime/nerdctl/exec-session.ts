@@ -6,7 +6,7 @@ import type { ExecDependencies, ExecProcess } from "./exec-process.ts";
 import { execOutcomeOf } from "./exec-result.ts";
 import { startTerminal } from "./exec-terminal.ts";
 
-/** Begins at once; errors come out of `exitCode`. Output must be read (or its iterator left), or the command waits. */
+/** Starts the command at once; errors reject `exitCode`. Output must be read (or its iterator left), or the command waits. */
 export function startExec(
   dependencies: ExecDependencies,
   id: string,

@@ -1,11 +1,29 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { linkRuntime, needsOwnRuntime, prepareHelpers, restoreHelpers } from "./helper-programs.ts";
+import {
+  linkPipes,
+  linkRuntime,
+  needsOwnRuntime,
+  needsStreamLogger,
+  prepareHelpers,
+  restoreHelpers,
+} from "./helper-programs.ts";
 
 function given(t: TestContext) {
   const dir = mkdtempSync(join(tmpdir(), "forage-helpers-"));
@@ -62,15 +80,41 @@ test("each kind has a program of its own, made once, and a shim can't be called 
   assert.equal(readdirSync(programs).length, 3);
   const shim = { ociRuntime: "io.containerd.kata.v2" };
   await assert.rejects(
-    prepareHelpers(programs, { ...shim, streamPipes }),
-    /stdout and stderr can't be kept apart by the runtime io\.containerd\.kata\.v2/,
-  );
-  await assert.rejects(
     prepareHelpers(programs, { ...shim, stdin: true }),
     /stdin without tty can't be kept open/,
   );
   assert.equal(needsOwnRuntime({ tty: true, stdin: true, streamPipes }), false);
   assert.equal(needsOwnRuntime({ streamPipes }), true);
+});
+
+test("a shim's output and a terminal's go through a program, also without a reader", async (t) => {
+  const { programs, home, streamPipes } = given(t);
+  const shim = { ociRuntime: "io.containerd.kata.v2", streamPipes };
+  assert.deepEqual([needsOwnRuntime(shim), needsStreamLogger(shim)], [false, true]);
+  assert.deepEqual(
+    [needsStreamLogger({ tty: true, streamPipes }), needsStreamLogger({ tty: true })],
+    [true, false],
+  );
+  assert.equal(needsStreamLogger({ streamPipes }), false);
+  const { streamLogger } = await prepareHelpers(programs, shim);
+  await linkPipes(home, streamPipes);
+  // As containerd starts it: both streams, and a pipe whose end says that the program is ready.
+  const [out, err] = [join(home, "out"), join(home, "err")];
+  writeFileSync(out, "of out\n");
+  writeFileSync(err, "of err\n");
+  const held = [streamPipes.stdout, streamPipes.stderr].map((path) => openSync(path, "r+"));
+  const inputs = [out, err].map((path) => openSync(path, "r"));
+  const { status } = spawnSync(streamLogger, ["dir", home], {
+    stdio: ["ignore", "ignore", "ignore", ...inputs, "pipe"],
+    timeout: 60_000,
+  });
+  assert.equal(status, 0);
+  const read = held.map((fd) => {
+    const bytes = Buffer.alloc(100);
+    return bytes.toString("utf8", 0, readSync(fd, bytes));
+  });
+  assert.deepEqual(read, ["of out\n", "of err\n"]);
+  for (const fd of [...held, ...inputs]) closeSync(fd);
 });
 
 test("restores missing and damaged programs, which running containers were started through", async (t) => {

@@ -7,6 +7,8 @@ import { type ContainerSpec, RuntimeError } from "../runtime.ts";
 export interface HelperPrograms {
   /** Appends a terminal's output (descriptor 3) to the file named by its last argument; about 1 MB while the container lives. */
   readonly terminalLogger: string;
+  /** Passes output on to the pipes in the directory that is its last argument; about 2 MB while the container lives. */
+  readonly streamLogger: string;
   /** Takes runc's place; runs only while runc does. Its name in the container's home says what goes where: see `linkRuntime`. */
   readonly ownRuntime: string;
 }
@@ -17,11 +19,32 @@ exec 4<&- 5>&-
 exec cat <&3 >>"$2"
 `;
 
+// It opens both ends of the pipes: without a reader its output stays in the pipe, and writing never fails.
+const STREAM_LOGGER = `#!/bin/sh
+exec 1<>"$2/stdout" 2<>"$2/stderr" || exit 1
+exec 5<&-
+cat <&4 >&2 3<&- &
+exec cat <&3 4<&-
+`;
+
 type Streams = Pick<ContainerSpec, "stdin" | "tty" | "streamPipes" | "ociRuntime">;
 
 /** Reports whether the container is started through `ownRuntime`. */
-export function needsOwnRuntime({ stdin = false, tty = false, streamPipes }: Streams): boolean {
-  return !tty && (stdin || streamPipes !== undefined);
+export function needsOwnRuntime({ stdin = false, tty = false, streamPipes, ociRuntime }: Streams): boolean {
+  return !tty && (stdin || (streamPipes !== undefined && !isShim(ociRuntime)));
+}
+
+/**
+ * Reports whether `streamLogger` stands between the container and its pipes: a terminal has no pipes of its own, and `ownRuntime`
+ * can't take a shim's place.
+ */
+export function needsStreamLogger({ tty = false, streamPipes, ociRuntime }: Streams): boolean {
+  return streamPipes !== undefined && (tty || isShim(ociRuntime));
+}
+
+/** A name such as `io.containerd.kata.v2`, and not the path of a program like runc. */
+function isShim(ociRuntime: string | undefined): boolean {
+  return ociRuntime !== undefined && !ociRuntime.startsWith("/");
 }
 
 /**
@@ -34,12 +57,14 @@ export async function prepareHelpers(dir: string, spec: Streams): Promise<Helper
   const apart = streamPipes !== undefined;
   const { name, text } = runtimeProgram(ociRuntime ?? "runc", { stdin, apart });
   const ownRuntime = join(dir, name);
-  if (tty) await writeProgram(dir, terminalLogger, TERMINAL_LOGGER);
-  else if (needsOwnRuntime(spec)) {
-    if (ociRuntime !== undefined && !ociRuntime.startsWith("/")) throw refusal(ociRuntime, apart);
+  const streamLogger = join(dir, "stream-logger");
+  if (needsStreamLogger(spec)) await writeProgram(dir, streamLogger, STREAM_LOGGER);
+  else if (tty) await writeProgram(dir, terminalLogger, TERMINAL_LOGGER);
+  if (needsOwnRuntime(spec)) {
+    if (ociRuntime !== undefined && isShim(ociRuntime)) throw refusal(ociRuntime, apart);
     await writeProgram(dir, ownRuntime, text);
   }
-  return { terminalLogger, ownRuntime };
+  return { terminalLogger, streamLogger, ownRuntime };
 }
 
 const VARIANTS = [
@@ -59,7 +84,10 @@ export async function restoreHelpers(
   ociRuntimes: readonly string[],
   noteDamage: (path: string, reason: string, remedy: string) => void,
 ): Promise<void> {
-  const known = new Map([["terminal-logger", TERMINAL_LOGGER]]);
+  const known = new Map([
+    ["terminal-logger", TERMINAL_LOGGER],
+    ["stream-logger", STREAM_LOGGER],
+  ]);
   for (const ociRuntime of new Set(["runc", ...ociRuntimes]))
     for (const variant of VARIANTS) {
       const { name, text } = runtimeProgram(ociRuntime, variant);
@@ -100,13 +128,21 @@ function refusal(ociRuntime: string, apart: boolean): RuntimeError {
 export async function linkRuntime(
   home: string,
   ownRuntime: string,
-  { stdout, stderr }: NonNullable<ContainerSpec["streamPipes"]>,
+  pipes: NonNullable<ContainerSpec["streamPipes"]>,
 ): Promise<string> {
   const runtime = join(home, "runtime");
-  await symlink(stdout, join(home, "stdout"));
-  await symlink(stderr, join(home, "stderr"));
+  await linkPipes(home, pipes);
   await symlink(ownRuntime, runtime);
   return runtime;
+}
+
+/** Puts a container's pipes into its home, where its `ownRuntime` or `streamLogger` finds them. */
+export async function linkPipes(
+  home: string,
+  { stdout, stderr }: NonNullable<ContainerSpec["streamPipes"]>,
+): Promise<void> {
+  await symlink(stdout, join(home, "stdout"));
+  await symlink(stderr, join(home, "stderr"));
 }
 
 // A detached container of nerdctl's has no input at all. This gives it a pipe whose both ends it holds itself, so that reading waits

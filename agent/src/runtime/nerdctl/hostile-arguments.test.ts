@@ -43,8 +43,10 @@ const PLACE: RunPlace = {
   labels: { "forage.dev/instance": "main" },
   knowsHealthcheck: true,
   selinux: true,
+  appArmor: true,
   imageUser: "",
   terminalLogger: "/p/logger",
+  streamLogger: undefined,
   ownRuntime: undefined,
 };
 

@@ -1,5 +1,5 @@
-import { execa, type Options } from "execa";
-import type { Clock } from "../../clock.ts";
+import { runProgram } from "../../programs/run-program.ts";
+import { type StartedProgram, startProgram } from "../../programs/start-program.ts";
 import { CallLimit } from "../call-limit.ts";
 import { RuntimeError } from "../runtime.ts";
 import { classifyError, type NerdctlCall } from "./classify-error.ts";
@@ -22,7 +22,6 @@ export interface NerdctlCliOptions {
   readonly concurrentCalls: number;
   /** A call that takes longer is killed. */
   readonly callTimeoutMs: number;
-  readonly clock: Clock;
 }
 
 export interface CallOptions {
@@ -43,25 +42,12 @@ export interface CallResult {
 }
 
 // A listing takes about 1.5 kB a container.
-const STDOUT_MAX_LENGTH = 16 * 1024 * 1024;
-const STDERR_MAX_LENGTH = 1024 * 1024;
-// A process that SIGKILL doesn't end within this is stuck in the kernel; its caller need not be.
-const KILL_PATIENCE_MS = 5_000;
+const OUTPUT_BYTES_MAX = 16 * 1024 * 1024;
 
 // A run and its hooks live for 100 ms: a fifth of their CPU time is Go's garbage collection, for memory that is given back anyway.
 const SHORT_CALL_ENV = { GOGC: "400" };
 
 const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-
-const SPAWN_OPTIONS = {
-  extendEnv: false,
-  reject: false,
-  stripFinalNewline: false,
-  // It has no state to clean up, and a hanging one would ignore other signals.
-  killSignal: "SIGKILL",
-  // A run that the agent's end cut off would leave half a container.
-  cleanup: false,
-} as const satisfies Options;
 
 /** Runs nerdctl: arguments as given, bounded output, a time limit, errors as RuntimeError. */
 export class NerdctlCli {
@@ -91,15 +77,13 @@ export class NerdctlCli {
       readonly diesWithUs?: boolean;
       readonly env?: Readonly<Record<string, string>>;
     } = {},
-  ) {
+  ): StartedProgram {
     const argv = [this.#options.path, ...this.argv(args)];
     // A helper that only waits would outlive an agent that was killed; the kernel ends it with its parent.
     const [file = "", ...rest] = options.diesWithUs ? ["setpriv", "--pdeathsig=KILL", "--", ...argv] : argv;
-    return execa(file, rest, {
-      ...SPAWN_OPTIONS,
+    return startProgram(file, rest, {
       env: { ...this.env, ...options.env },
-      buffer: false,
-      stdin: options.stdin ? "pipe" : "ignore",
+      stdin: options.stdin ?? false,
     });
   }
 
@@ -124,43 +108,28 @@ export class NerdctlCli {
     const { signal, kind = "other", timeoutMs = this.#options.callTimeoutMs } = options;
     if (signal.aborted)
       throw new RuntimeError("ABORTED", `nerdctl ${args[0]}: cancelled`, { retryable: true });
-    const child = execa(this.#options.path, this.argv(args, options.dataRoot), {
-      ...SPAWN_OPTIONS,
+    // A run that the agent's end cut off would leave half a container: the process outlives the agent.
+    const result = await runProgram(this.#options.path, this.argv(args, options.dataRoot), {
       env: { ...this.env, ...SHORT_CALL_ENV, ...options.env },
-      stdin: "ignore",
-      maxBuffer: { stdout: STDOUT_MAX_LENGTH, stderr: STDERR_MAX_LENGTH },
-      timeout: timeoutMs,
-      cancelSignal: signal,
+      outputBytesMax: OUTPUT_BYTES_MAX,
+      ...{ timeoutMs, signal },
     });
-    const result = await Promise.race([child, this.#stuck(child, timeoutMs, signal)]);
     const what = `nerdctl ${args[0]}`;
-    if (result === "stuck" || result.timedOut) {
-      throw new RuntimeError("TIMEOUT", `${what}: no end after ${timeoutMs} ms`, { retryable: true });
+    switch (result.killedFor) {
+      case "timeout":
+        throw new RuntimeError("TIMEOUT", `${what}: no end after ${timeoutMs} ms`, { retryable: true });
+      case "cancelled":
+        throw new RuntimeError("ABORTED", `${what}: cancelled`, { retryable: true });
+      case "too-much-output":
+        throw new RuntimeError("UNKNOWN", `${what}: too much output`, { retryable: true });
+      case undefined:
+        break;
+      default:
+        result.killedFor satisfies never;
     }
-    if (result.isCanceled) throw new RuntimeError("ABORTED", `${what}: cancelled`, { retryable: true });
-    if (result.isMaxBuffer)
-      throw new RuntimeError("UNKNOWN", `${what}: too much output`, { retryable: true });
     if (result.exitCode === 0) return { stdout: result.stdout, stderr: result.stderr };
     if (result.exitCode !== undefined) throw classifyError(kind, result.stderr);
-    const why = result.code ?? result.signal ?? "it could not be started";
+    const why = result.error?.code ?? result.signal ?? "it could not be started";
     throw new RuntimeError("UNAVAILABLE", `${what}: ${why}`, { retryable: true });
-  }
-
-  // execa waits for the process to be gone; one that is stuck in the kernel never is.
-  #stuck(child: PromiseLike<unknown>, timeoutMs: number, signal: AbortSignal): Promise<"stuck"> {
-    const { clock } = this.#options;
-    return new Promise((resolve) => {
-      const giveUp = () => {
-        cancel();
-        cancel = clock.schedule(KILL_PATIENCE_MS, () => resolve("stuck"));
-      };
-      let cancel = clock.schedule(timeoutMs + KILL_PATIENCE_MS, () => resolve("stuck"));
-      signal.addEventListener("abort", giveUp, { once: true });
-      const end = () => {
-        cancel();
-        signal.removeEventListener("abort", giveUp);
-      };
-      child.then(end, end);
-    });
   }
 }

@@ -13,7 +13,7 @@ export interface NerdctlImagesOptions {
   readonly clock: Clock;
   /** A pull without progress for this long is cancelled. */
   readonly pullStallMs: number;
-  /** For logins while a pull goes on. */
+  /** A private directory that holds credentials while a pull is running. */
   readonly privateDir: string;
 }
 
@@ -130,7 +130,7 @@ interface Plugin {
   readonly exports?: Readonly<Record<string, string>>;
 }
 
-/** From containerd's own list of its plugins. */
+/** Reads the storage directory from containerd's list of plugins. */
 export function readStorage(json: string): string | undefined {
   const { plugins = [] } = JSON.parse(json) as { readonly plugins?: readonly Plugin[] };
   const rootOf = (type: string, id: string) =>

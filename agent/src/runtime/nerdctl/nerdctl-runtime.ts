@@ -1,14 +1,8 @@
 import { join } from "node:path";
 import type { Clock } from "../../clock.ts";
 import { CallLimit } from "../call-limit.ts";
-import {
-  type ContainerCgroup,
-  findCgroup,
-  guessCgroup,
-  readOomKills,
-  readUsage,
-} from "../cgroup/container-cgroup.ts";
-import { readDetailedUsage } from "../cgroup/detailed-usage.ts";
+import { type ContainerCgroup, findCgroup, guessCgroup, readOomKills } from "../cgroup/container-cgroup.ts";
+import { readDetailedUsage, readUsage } from "../cgroup/container-usage.ts";
 import { checkSignalName } from "../check-signal-name.ts";
 import {
   type ContainerRuntime,
@@ -47,9 +41,12 @@ export interface NerdctlRuntimeOptions {
    * all of it is worthless after a reboot. Containers can be listed and removed without it.
    */
   readonly stateDir: string;
-  /** For small programs of ours. Must allow execution, which Debian's /run doesn't, and stay while containers live. */
+  /**
+   * The directory of the agent's small programs. It must allow execution, which Debian's /run doesn't, and must stay while
+   * containers live.
+   */
   readonly programDir: string;
-  /** On disk, for this instance alone: volumes that only images ask for. */
+  /** A directory on disk, for this instance only, for volumes that only images declare. */
   readonly volumeDir: string;
   readonly cniBinDir: string;
   readonly cniConfigDir: string;
@@ -108,7 +105,6 @@ export class NerdctlRuntime implements ContainerRuntime {
       ...(options.registryHostsDirs && { registryHostsDirs: options.registryHostsDirs }),
       concurrentCalls: options.concurrentCalls ?? CONCURRENT_CALLS,
       callTimeoutMs: options.callTimeoutMs ?? CALL_TIMEOUT_MS,
-      clock: options.clock,
     });
     this.#dataRoots = new DataRoots({
       dataRoots: join(options.stateDir, "containers"),
@@ -245,7 +241,7 @@ export class NerdctlRuntime implements ContainerRuntime {
   async usage(id: string): Promise<ContainerUsage | undefined> {
     if (!isContainerId(id)) return undefined;
     const cgroup = await this.#cgroupOf(id);
-    const usage = cgroup && (await readUsage(cgroup));
+    const usage = cgroup && readUsage(cgroup);
     if (usage === undefined) this.#cgroups.delete(id);
     return usage;
   }
@@ -258,7 +254,7 @@ export class NerdctlRuntime implements ContainerRuntime {
 
   async oomKills(id: string): Promise<number> {
     if (!isContainerId(id)) return 0;
-    const cgroup = this.#cgroups.get(id) ?? (await guessCgroup(this.#options.namespace, id));
+    const cgroup = this.#cgroups.get(id) ?? guessCgroup(this.#options.namespace, id);
     return cgroup === undefined ? 0 : readOomKills(cgroup);
   }
 
@@ -288,7 +284,7 @@ export class NerdctlRuntime implements ContainerRuntime {
   async #cgroupOf(id: string): Promise<ContainerCgroup | undefined> {
     const known = this.#cgroups.get(id);
     if (known !== undefined) return known;
-    const found = (await guessCgroup(this.#options.namespace, id)) ?? (await this.#cgroupByProcess(id));
+    const found = guessCgroup(this.#options.namespace, id) ?? (await this.#cgroupByProcess(id));
     if (found !== undefined) this.#cgroups.set(id, found);
     return found;
   }

@@ -1,10 +1,13 @@
 import { type RuntimeContainer, RuntimeError } from "../runtime.ts";
 
-/** For `nerdctl ps --format`: one JSON object a line. Its own JSON form joins labels with commas, so an image's label could pose as ours. */
+/**
+ * The format for `nerdctl ps --format`: one JSON object a line. nerdctl's own JSON form joins labels with commas, so a label
+ * of an image could imitate one of ours.
+ */
 export const LIST_FORMAT =
   '{"id":{{json .ID}},"name":{{json .Names}},"image":{{json .Image}},"status":{{json .Status}},"labels":{{json .LabelsMap}}}';
 
-/** For `nerdctl container inspect --format`. */
+/** The format for `nerdctl container inspect --format`. */
 export const INSPECT_FORMAT =
   '{"id":{{json .ID}},"name":{{json .Name}},"image":{{json .Image}},"labels":{{json .Config.Labels}},"state":{{json .State}}}';
 

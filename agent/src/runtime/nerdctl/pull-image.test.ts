@@ -6,12 +6,12 @@ import { type PullOptions, pullImage } from "./pull-image.ts";
 
 test("a pull that does not even end by SIGKILL is left behind", async () => {
   const signals: unknown[] = [];
-  const never = new Promise(() => undefined);
-  const child = Object.assign(never, {
+  const child = {
     stdout: new PassThrough(),
     stderr: new PassThrough(),
+    ended: new Promise(() => undefined),
     kill: (signal: unknown) => signals.push(signal),
-  });
+  };
   const options = {
     cli: { spawn: () => child } as unknown as PullOptions["cli"],
     // All waits end at once.

@@ -49,7 +49,7 @@ export async function pullImage(options: PullOptions, reference: string, signal:
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
     complaint = `${complaint}${text}`.slice(-STDERR_MAX_LENGTH);
   });
-  const result = await Promise.race([child, stuck]);
+  const result = await Promise.race([child.ended, stuck]);
   disarm();
   cancelLeaving?.();
   signal.removeEventListener("abort", abort);
@@ -63,7 +63,7 @@ export async function pullImage(options: PullOptions, reference: string, signal:
   if (result?.exitCode !== undefined) throw classifyError("pull", complaint);
   throw new RuntimeError(
     "UNAVAILABLE",
-    `nerdctl pull: ${result?.signal ?? result?.code ?? "could not be started"}`,
+    `nerdctl pull: ${result?.signal ?? result?.error?.code ?? "could not be started"}`,
     { retryable: true },
   );
 }

@@ -24,8 +24,10 @@ const aPlace = (change: Partial<RunPlace> = {}): RunPlace => ({
   labels: {},
   knowsHealthcheck: true,
   selinux: true,
+  appArmor: true,
   imageUser: "",
   terminalLogger: "/p/terminal logger",
+  streamLogger: undefined,
   ownRuntime: undefined,
   ...change,
 });
@@ -159,6 +161,9 @@ test("settings that pods do not have become options of their own", () => {
       sysctls: { "net.core.somaxconn": "16" },
       tmpfs: [{ target: "/t", sizeBytes: 4096 }, { target: "/u" }],
       initProgram: "/usr/bin/tini",
+      memorySwappiness: 0,
+      hostNamespaces: ["pid", "ipc"],
+      cgroupNamespace: "private",
     },
   });
   for (const option of [
@@ -167,8 +172,27 @@ test("settings that pods do not have become options of their own", () => {
     ...["--cpuset-cpus=0-1,3", "--cpu-period=100000", "--cpu-quota=50000", "--pids-limit=9"],
     ...["--shm-size=4096", "--oom-score-adj=-5", "--ulimit=nofile=10:20", "--sysctl=net.core.somaxconn=16"],
     ...["--tmpfs=/t:size=4096", "--tmpfs=/u", "--init", "--init-binary=/usr/bin/tini"],
+    ...["--memory-swappiness=0", "--pid=host", "--ipc=host", "--cgroupns=private"],
   ])
     assert.ok(args.includes(option), `${option} in ${args.join(" ")}`);
+});
+
+test("swap of -1 is unlimited", () => {
+  const args = build({ memoryLimitBytes: 1000, tuning: { memorySwapLimitBytes: -1 } });
+  assert.ok(args.includes("--memory-swap=-1"), args.join(" "));
+});
+
+test("an AppArmor profile is applied, and refused where it would be passed over", () => {
+  const security = {
+    ...{ runAsNonRoot: false, readOnlyRootFilesystem: false, privileged: false },
+    ...{ allowPrivilegeEscalation: true, capabilities: { add: [], drop: [] } },
+    seccomp: { type: "RuntimeDefault" } as const,
+  };
+  const confined = { security: { ...security, appArmorProfile: "acme-web" } };
+  assert.ok(build(confined).includes("--security-opt=apparmor=acme-web"));
+  assert.throws(() => build(confined, { appArmor: false }), /acme-web: this host has no AppArmor/);
+  const hostile = { security: { ...security, appArmorProfile: "a,seccomp=unconfined" } };
+  assert.throws(() => build(hostile), /is no AppArmor profile/);
 });
 
 for (const [what, tuning] of [

@@ -26,10 +26,13 @@ export interface RunPlace {
   readonly knowsHealthcheck: boolean;
   /** Whether the host has SELinux and this nerdctl can use it. */
   readonly selinux: boolean;
+  readonly appArmor: boolean;
   /** The image's USER. Used only where `needsImageUser` says so. */
   readonly imageUser: string;
   /** Program that writes a terminal's output to the file that is its last argument. */
   readonly terminalLogger: string;
+  /** Program that passes the output on to the pipes in a directory, and that directory; undefined: the container needs none. */
+  readonly streamLogger: { readonly program: string; readonly dir: string } | undefined;
   /** An OCI runtime that does what the spec's would, with streams of the container's own; undefined: the spec's. */
   readonly ownRuntime: string | undefined;
 }
@@ -72,7 +75,7 @@ export function runArguments(spec: ContainerSpec, place: RunPlace): readonly str
     ...limitOptions(spec),
     ...tuningOptions(spec.tuning),
     ...userOption(spec.user, place.imageUser),
-    ...securityOptions(spec, place.selinux),
+    ...securityOptions(spec, place),
     ...(spec.devices ?? []).map(deviceOption),
     ...(entrypoint === undefined ? [] : [`--entrypoint=${entrypoint}`]),
     "--",
@@ -91,19 +94,26 @@ function networkOptions({ networkNamespace, hostname }: ContainerSpec): string[]
 
 /**
  * Returns the options for streams. containerd's shim appends the output to the file by itself, and provides no input. It passes a
- * terminal's output to a program only, which nerdctl requires with one `key=value`. The terminal's input stays open as long as
+ * terminal's output to a program only. The terminal's input stays open as long as
  * the shim holds the terminal.
  */
 function streamOptions({ logFile, tty, ociRuntime }: ContainerSpec, place: RunPlace): string[] {
   const given = ociRuntime === undefined ? undefined : checkRuntime(ociRuntime);
   const name = place.ownRuntime ?? given;
   const runtime = name === undefined ? [] : [`--runtime=${name}`];
-  if (tty) {
-    const logger = new URL(`binary://${pathToFileURL(place.terminalLogger).pathname}`);
-    logger.searchParams.set("log", logFile);
-    return ["--tty", `--log-driver=${logger.href}`, ...runtime];
-  }
+  const terminal = tty ? ["--tty"] : [];
+  const { streamLogger, terminalLogger } = place;
+  if (streamLogger !== undefined)
+    return [...terminal, loggerOption(streamLogger.program, "dir", streamLogger.dir), ...runtime];
+  if (tty) return [...terminal, loggerOption(terminalLogger, "log", logFile), ...runtime];
   return [`--log-driver=${pathToFileURL(logFile).href}`, ...runtime];
+}
+
+/** nerdctl requires one `key=value` for the program, which gets both as arguments. */
+function loggerOption(program: string, key: string, value: string): string {
+  const logger = new URL(`binary://${pathToFileURL(program).pathname}`);
+  logger.searchParams.set(key, value);
+  return `--log-driver=${logger.href}`;
 }
 
 function mountOption({ source, target, readOnly, propagation }: BindMount): string {

@@ -5,7 +5,13 @@ import { checkNonRoot, needsImageUser } from "../check-security.ts";
 import { type ContainerSpec, RuntimeError } from "../runtime.ts";
 import { type DataRoot, type DataRoots, isBusy, isContainerId, readId } from "./data-roots.ts";
 import { splitEnv } from "./env-passing.ts";
-import { linkRuntime, needsOwnRuntime, prepareHelpers } from "./helper-programs.ts";
+import {
+  linkPipes,
+  linkRuntime,
+  needsOwnRuntime,
+  needsStreamLogger,
+  prepareHelpers,
+} from "./helper-programs.ts";
 import { readImageUser } from "./image-config.ts";
 import type { NerdctlCli } from "./nerdctl-cli.ts";
 import { openPrivateFile } from "./private-file.ts";
@@ -15,11 +21,11 @@ import { type RunPlace, runArguments } from "./run-arguments.ts";
 export interface RunContainerOptions {
   readonly cli: NerdctlCli;
   readonly dataRoots: DataRoots;
-  /** For the environment's values while a call goes on. */
+  /** A private directory that holds the environment's values while a call is running. */
   readonly privateDir: string;
   /** Put on every container. */
   readonly labels: Readonly<Record<string, string>>;
-  /** For programs that some containers need; must allow execution. */
+  /** The directory of programs that some containers need. It must allow execution. */
   readonly programDir: string;
 }
 
@@ -27,10 +33,12 @@ export interface RunContainerOptions {
 interface Knowledge {
   readonly knowsHealthcheck: boolean;
   readonly selinux: boolean;
+  readonly appArmor: boolean;
 }
 
 // There on hosts that have it, enforcing or not.
 const SELINUX_DIR = "/sys/fs/selinux/policy";
+const APPARMOR_FILE = "/sys/kernel/security/apparmor/profiles";
 
 /** `nerdctl run`, with what must be in place before and what must be gone after. */
 export class RunContainer {
@@ -50,7 +58,7 @@ export class RunContainer {
   async run(spec: ContainerSpec, signal: AbortSignal): Promise<{ readonly id: string }> {
     const env = splitEnv(spec.env);
     // Refuses what is wrong before anything is touched.
-    runArguments(spec, { ...PLACE, selinux: true });
+    runArguments(spec, { ...PLACE, selinux: true, appArmor: true });
     if (this.#names.has(spec.name)) throw nameTaken(spec.name);
     this.#names.add(spec.name);
     try {
@@ -68,9 +76,12 @@ export class RunContainer {
     const knowledge = await this.#learn(signal);
     const imageUser = needsImageUser(spec) ? await readImageUser(cli, spec.image, signal) : "";
     if (spec.security?.runAsNonRoot && spec.user?.uid === undefined) checkNonRoot(spec.image, imageUser);
-    const { terminalLogger, ownRuntime } = await prepareHelpers(programDir, spec);
-    const runtime = needsOwnRuntime(spec) ? ownRuntime : undefined;
-    return { ...PLACE, ...knowledge, terminalLogger, ownRuntime: runtime, labels, imageUser };
+    const { terminalLogger, streamLogger, ownRuntime } = await prepareHelpers(programDir, spec);
+    return {
+      ...{ ...PLACE, ...knowledge, terminalLogger, labels, imageUser },
+      ownRuntime: needsOwnRuntime(spec) ? ownRuntime : undefined,
+      streamLogger: needsStreamLogger(spec) ? { program: streamLogger, dir: "" } : undefined,
+    };
   }
 
   async #runIn(
@@ -85,7 +96,9 @@ export class RunContainer {
     try {
       await makeLogFile(spec.logFile);
       const ownRuntime = await ownRuntimeIn(home, spec, place);
-      const args = runArguments(spec, { ...place, ownRuntime, idFile: home.idFile, envFile: envFile?.path });
+      const streamLogger = await streamLoggerIn(home, spec, place);
+      const own = { ownRuntime, streamLogger };
+      const args = runArguments(spec, { ...place, ...own, idFile: home.idFile, envFile: envFile?.path });
       const { stdout } = await cli.call(args, {
         signal,
         kind: "run",
@@ -143,8 +156,10 @@ const PLACE: RunPlace = {
   labels: {},
   knowsHealthcheck: false,
   selinux: false,
+  appArmor: false,
   imageUser: "",
   terminalLogger: "/",
+  streamLogger: undefined,
   ownRuntime: undefined,
 };
 
@@ -157,12 +172,23 @@ async function ownRuntimeIn(
   return linkRuntime(home.dir, ownRuntime, streamPipes);
 }
 
+async function streamLoggerIn(
+  home: DataRoot,
+  { streamPipes }: ContainerSpec,
+  { streamLogger }: RunPlace,
+): Promise<RunPlace["streamLogger"]> {
+  if (streamLogger === undefined || streamPipes === undefined) return undefined;
+  await linkPipes(home.dir, streamPipes);
+  return { ...streamLogger, dir: home.dir };
+}
+
 async function learn(cli: NerdctlCli, signal: AbortSignal): Promise<Knowledge> {
   const { stdout: ofRun } = await cli.call(["run", "--help"], { signal });
   const knowsHealthcheck = ofRun.includes("--no-healthcheck");
-  if (!existsSync(SELINUX_DIR)) return { knowsHealthcheck, selinux: false };
+  const appArmor = existsSync(APPARMOR_FILE);
+  if (!existsSync(SELINUX_DIR)) return { knowsHealthcheck, appArmor, selinux: false };
   const { stdout: common } = await cli.call(["--help"], { signal });
-  return { knowsHealthcheck, selinux: common.includes("--selinux-enabled") };
+  return { knowsHealthcheck, appArmor, selinux: common.includes("--selinux-enabled") };
 }
 
 // One that was killed may have got anywhere; the caller looks for itself.

@@ -14,8 +14,17 @@ export function userOption(user: ContainerUser | undefined, imageUser: string): 
   return [`--user=${name}${user.gid === undefined ? "" : `:${user.gid}`}`, ...groups];
 }
 
-/** Undefined: nerdctl's defaults, which are Docker's. */
-export function securityOptions(spec: ContainerSpec, selinux: boolean): readonly string[] {
+/** The features of the host that some options need. */
+export interface SecurityModules {
+  readonly selinux: boolean;
+  readonly appArmor: boolean;
+}
+
+/** Returns nerdctl's options. Without any they are nerdctl's defaults, which are Docker's. */
+export function securityOptions(
+  spec: ContainerSpec,
+  { selinux, appArmor }: SecurityModules,
+): readonly string[] {
   checkSecurity(spec);
   const { security } = spec;
   if (security === undefined) return [];
@@ -27,6 +36,7 @@ export function securityOptions(spec: ContainerSpec, selinux: boolean): readonly
     ...security.capabilities.add.map((it) => `--cap-add=${capabilityName(it)}`),
     ...security.capabilities.drop.map((it) => `--cap-drop=${capabilityName(it)}`),
     ...seccompOption(security.seccomp),
+    ...appArmorOption(security.appArmorProfile, appArmor),
     ...selinuxOptions(security.seLinuxType, selinux),
   ];
 }
@@ -42,6 +52,15 @@ function seccompOption(seccomp: ContainerSecurity["seccomp"]): readonly string[]
     default:
       return seccomp satisfies never;
   }
+}
+
+/** Without AppArmor nerdctl only warns. */
+function appArmorOption(profile: string | undefined, appArmor: boolean): readonly string[] {
+  if (profile === undefined) return [];
+  if (!/^[A-Za-z0-9/][A-Za-z0-9_./@+-]*$/.test(profile))
+    throw refusal(`${JSON.stringify(profile)} is no AppArmor profile`);
+  if (!appArmor) throw refusal(`AppArmor profile ${profile}: this host has no AppArmor`);
+  return [`--security-opt=apparmor=${profile}`];
 }
 
 /** nerdctl labels processes only on request, and doesn't report it if the host can't. */

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { type PullOptions, type PullState, type RegistryLogin, RuntimeError } from "../runtime.ts";
 
-/** Does one pull; `credentials` are only those for the image's registry. */
+/** Pulls once. `credentials` contains only those for the image's registry. */
 export type PullOnce = (
   reference: string,
   credentials: readonly RegistryLogin[],

@@ -39,7 +39,7 @@ export class ShimSweeper {
     this.#options = options;
   }
 
-  /** Looks for unused shims, at most every 30 s, and ends those that have been unused for long. `alive`: ids that were just listed. */
+  /** Ends shims that have been unused for long. Checks at most every 30 s. `alive` holds the ids that were just listed. */
   async sweep(alive: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
     const { clock, listContainers, onEnded } = this.#options;
     const nowMs = clock.monotonicMs();

@@ -11,9 +11,10 @@ const ULIMITS = new Set(
 /** nerdctl's options for settings that pods do not have. Rejects with START_FAILED what nerdctl would misread. */
 export function tuningOptions(tuning: ContainerTuning = {}): readonly string[] {
   const { memorySoftLimitBytes, cpuset, cpuPeriodMicros, cpuQuotaMicros, pidsLimit } = tuning;
-  const { shmBytes, oomScoreAdjustment, initProgram } = tuning;
+  const { shmBytes, oomScoreAdjustment, initProgram, memorySwappiness } = tuning;
   return [
     ...option("memory-reservation", memorySoftLimitBytes),
+    ...option("memory-swappiness", memorySwappiness),
     ...option("cpuset-cpus", cpuset === undefined ? undefined : checkCpuset(cpuset)),
     ...option("cpu-period", cpuPeriodMicros),
     ...option("cpu-quota", cpuQuotaMicros),
@@ -21,16 +22,22 @@ export function tuningOptions(tuning: ContainerTuning = {}): readonly string[] {
     ...option("shm-size", shmBytes),
     ...option("oom-score-adj", oomScoreAdjustment),
     ...(initProgram === undefined ? [] : ["--init", `--init-binary=${checkPath("init", initProgram)}`]),
+    ...(tuning.hostNamespaces ?? []).map((kind) => `--${kind}=host`),
+    ...option("cgroupns", tuning.cgroupNamespace),
     ...(tuning.ulimits ?? []).map(ulimitOption),
     ...Object.entries(tuning.sysctls ?? {}).map(sysctlOption),
     ...(tuning.tmpfs ?? []).map(tmpfsOption),
   ];
 }
 
-/** Memory plus swap. Equal limits mean no swap; without the option nerdctl would allow as much swap as memory. */
+const UNLIMITED = -1;
+
+/**
+ * Returns the limit of memory plus swap. Equal limits mean no swap; without the option nerdctl would allow as much swap as memory.
+ */
 export function memorySwapOf(tuning: ContainerTuning | undefined, memoryLimitBytes: number): number {
   const swap = tuning?.memorySwapLimitBytes ?? memoryLimitBytes;
-  if (swap < memoryLimitBytes)
+  if (swap !== UNLIMITED && swap < memoryLimitBytes)
     throw refusal(`memory and swap together (${swap} bytes) are less than the memory (${memoryLimitBytes})`);
   return whole("memory and swap", swap);
 }

@@ -1,0 +1,40 @@
+import type { ProcessUsage } from "../runtime.ts";
+import { readKernelFile } from "./read-kernel-file.ts";
+
+// Each costs two reads of files. Those beyond are part of the sum for the container.
+const PROCESSES_MAX = 128;
+/** Linux counts processor time in hundredths of a second. */
+const TICK_NANOS = 1e7;
+const KIB = 1024;
+const RSS_LINE = /^VmRSS:\s+(\d+) kB$/m;
+const SWAP_LINE = /^VmSwap:\s+(\d+) kB$/m;
+
+/** Returns the usage of each of the processes, of the first 128. A process that ends meanwhile is left out. */
+export function readProcessUsage(pids: readonly number[], procDir: string): readonly ProcessUsage[] {
+  return pids
+    .slice(0, PROCESSES_MAX)
+    .map((pid) => readProcess(procDir, pid))
+    .filter((it) => it !== undefined);
+}
+
+function readProcess(procDir: string, pid: number): ProcessUsage | undefined {
+  const stat = readKernelFile(`${procDir}/${pid}/stat`);
+  const status = readKernelFile(`${procDir}/${pid}/status`);
+  if (stat === undefined || status === undefined) return undefined;
+  // The second field, the program's name in brackets, may itself hold spaces and brackets.
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  const [userTicks = 0, systemTicks = 0, startTicks = 0] = [11, 12, 19].map((at) => Number(fields[at]));
+  return {
+    pid,
+    startTicks,
+    userNanos: userTicks * TICK_NANOS,
+    systemNanos: systemTicks * TICK_NANOS,
+    rssBytes: kibibytes(status, RSS_LINE),
+    swapBytes: kibibytes(status, SWAP_LINE),
+  };
+}
+
+/** A process that has ended and was not waited for has no such lines. */
+function kibibytes(status: string, line: RegExp): number {
+  return Number(line.exec(status)?.[1] ?? 0) * KIB;
+}

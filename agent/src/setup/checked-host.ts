@@ -1,0 +1,94 @@
+import { access, constants, readFile, statfs } from "node:fs/promises";
+import { createServer } from "node:net";
+import { dirname } from "node:path";
+import { connect } from "node:tls";
+import { messageOf } from "@forage/common/message-of";
+import type { DiskSpace } from "../capacity/disk-pressure.ts";
+import { runProgram } from "../programs/run-program.ts";
+import type { CheckedHost } from "./check/finding.ts";
+
+const COMMAND_LIMIT_MS = 20_000;
+const OUTPUT_BYTES_MAX = 1024 * 1024;
+const CONNECT_LIMIT_MS = 10_000;
+const ANSWER_LIMIT_MS = 2_000;
+const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/** Returns this host, for the checks. */
+export function checkedHost(): CheckedHost {
+  return {
+    readText: (path) => readFile(path, "utf8").catch(() => undefined),
+    exists: (path) =>
+      access(path).then(
+        () => true,
+        () => false,
+      ),
+    isWritable: (path) =>
+      access(path, constants.W_OK).then(
+        () => true,
+        () => false,
+      ),
+    run: async (file, args) => {
+      const { exitCode, stdout, stderr, error, killedFor } = await runProgram(file, args, {
+        env: { PATH, LC_ALL: "C" },
+        timeoutMs: COMMAND_LIMIT_MS,
+        outputBytesMax: OUTPUT_BYTES_MAX,
+      });
+      if (exitCode === 0) return { ok: true, text: stdout.trimEnd() };
+      return { ok: false, text: stderr.trimEnd() || error?.message || killedFor || "failed" };
+    },
+    listenProblem,
+    agentAnswers: async (host, port) => {
+      const name = host.includes(":") ? `[${host}]` : host;
+      const signal = AbortSignal.timeout(ANSWER_LIMIT_MS);
+      const answer = await fetch(`http://${name}:${port}/metrics`, { signal }).catch(() => undefined);
+      return (await answer?.text().catch(() => ""))?.includes("forage_agent_") ?? false;
+    },
+    space,
+    certificatePeriod,
+    nowMs: Date.now,
+  };
+}
+
+function listenProblem(host: string, port: number): Promise<string | undefined> {
+  const server = createServer();
+  return new Promise((resolve) => {
+    server.once("error", (error) => resolve(messageOf(error)));
+    server.listen(port, host, () => server.close(() => resolve(undefined)));
+  });
+}
+
+/** The directory may not exist yet, and its filesystem is that of the nearest one above. */
+async function space(dir: string): Promise<DiskSpace | undefined> {
+  for (let path = dir; ; path = dirname(path)) {
+    try {
+      const { bsize, blocks, bavail, files, ffree } = await statfs(path);
+      const bytes = { totalBytes: blocks * bsize, availableBytes: bavail * bsize };
+      return { ...bytes, totalInodes: files, availableInodes: ffree };
+    } catch {
+      if (path === dirname(path)) return undefined;
+    }
+  }
+}
+
+/** Nothing is sent, and the certificate is only read: a join checks it against the token's fingerprint. */
+function certificatePeriod(host: string, port: number): Promise<{ fromMs: number; toMs: number }> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({
+      host,
+      port,
+      rejectUnauthorized: false,
+      ALPNProtocols: ["h2"],
+      timeout: CONNECT_LIMIT_MS,
+    });
+    const end = (finish: () => void): void => {
+      socket.destroy();
+      finish();
+    };
+    socket.once("timeout", () => end(() => reject(new Error("no answer"))));
+    socket.once("error", (error) => end(() => reject(error)));
+    socket.once("secureConnect", () => {
+      const { valid_from: from, valid_to: to } = socket.getPeerCertificate();
+      end(() => resolve({ fromMs: Date.parse(from), toMs: Date.parse(to) }));
+    });
+  });
+}

@@ -1,0 +1,117 @@
+import assert from "node:assert/strict";
+import { hostname } from "node:os";
+import { test } from "node:test";
+import { VirtualClock } from "@forage/common/virtual-clock";
+import { mintJoinToken } from "@forage/identity/join-token";
+import { parse } from "yaml";
+import { readConfig } from "../config.ts";
+import { type JoiningHost, joinHost } from "./join-host.ts";
+import { parseSetupTask } from "./setup-flags.ts";
+
+const { token } = mintJoinToken({
+  ...{ pin: "A".repeat(43), nowMs: 0 },
+  randomBytes: (count) => new Uint8Array(count),
+});
+const SETTINGS = "/etc/forage/agent.yaml.d/50-join.yaml";
+const TOKEN = "/etc/forage/join-token";
+
+test("writes the settings and the token, starts the agent, waits until it is ready and removes the token", async () => {
+  const host = aHost([undefined, ["coordinator: joining"], ["coordinator: joining"], []]);
+  await join(host, ["--coordinator", "[2001:db8::1]:7600", "--name", "edge-2", token]);
+  assert.deepEqual(parse(host.files.get(SETTINGS)?.text ?? ""), {
+    ...{ coordinator: "[2001:db8::1]:7600", nodeName: "edge-2", joinTokenFile: TOKEN },
+  });
+  assert.deepEqual(host.units, [
+    "enable forage-logs.socket forage-agent.service",
+    "restart forage-logs.socket forage-agent.service",
+  ]);
+  assert.equal(host.tokenMode, 0o600);
+  assert.equal(host.files.has(TOKEN), false);
+  assert.deepEqual(host.lines, [
+    "waiting: the agent does not answer yet",
+    "waiting: coordinator: joining",
+    "node edge-2 is Ready",
+  ]);
+});
+
+test("names the reason when the node is not ready in time, and leaves the agent trying", async () => {
+  const host = aHost([["coordinator: the join token has expired"]]);
+  await assert.rejects(join(host, ["--timeout", "5", token]), {
+    message: /is not Ready after 5 s: coordinator: the join token has expired/,
+  });
+  assert.equal(host.files.has(TOKEN), true);
+});
+
+test("refuses a host that has joined, and says how to join again", async () => {
+  const host = aHost([[]]);
+  host.files.set("/var/lib/forage/agent/identity/node.pem", { text: "", mode: 0o600 });
+  await assert.rejects(join(host, [token]), { message: /has joined a fleet as .*forage node remove/ });
+  assert.deepEqual(host.units, []);
+  assert.equal(host.files.has(SETTINGS), false);
+});
+
+test("reads the token from a file, and refuses what is no token before it writes anything", async () => {
+  const host = aHost([[]]);
+  host.files.set("/run/token", { text: `${token}\n`, mode: 0o600 });
+  await join(host, ["--token-file", "/run/token", "--no-start"]);
+  assert.equal(host.files.get(TOKEN)?.text, `${token}\n`);
+  assert.deepEqual(host.units, []);
+
+  const other = aHost([[]]);
+  await assert.rejects(join(other, ["FLT1.nonsense"]), { exitCode: 2 });
+  assert.equal(other.files.size, 0);
+});
+
+test("refuses lines that are not complete with the usage", () => {
+  for (const line of [
+    [],
+    ["join"],
+    ["join", "a", "b"],
+    ["join", "a", "--token-file", "b"],
+    ["join", "a", "--timeout", "0"],
+  ])
+    assert.throws(() => parseSetupTask(line), { exitCode: 2, message: /usage: forage-agent join/ });
+});
+
+function join(host: JoiningHost, args: readonly string[]): Promise<void> {
+  const task = parseSetupTask(["join", ...args]);
+  assert.ok(task.type === "join");
+  return joinHost(task, host, AbortSignal.timeout(60_000));
+}
+
+interface FakeHost extends JoiningHost {
+  readonly files: Map<string, { readonly text: string; readonly mode: number }>;
+  readonly units: string[];
+  readonly lines: string[];
+  tokenMode: number;
+}
+
+/** `answers`: the agent's reasons at each question; the last one repeats. */
+function aHost(answers: readonly (readonly string[] | undefined)[]): FakeHost {
+  const clock = new VirtualClock();
+  const left = [...answers];
+  const host: FakeHost = {
+    ...{ files: new Map(), units: [], lines: [], tokenMode: 0, clock },
+    readText: async (path) => host.files.get(path)?.text ?? "",
+    writeText: async (path, text, mode) => {
+      if (path === TOKEN) host.tokenMode = mode;
+      host.files.set(path, { text, mode });
+    },
+    remove: async (path) => void host.files.delete(path),
+    exists: async (path) => host.files.has(path),
+    readConfig: (_, flags) =>
+      readConfig(
+        ["--data-dir", "/var/lib/forage/agent", "--coordinator", "127.0.0.1:7600", ...flags],
+        {},
+        hostname(),
+      ),
+    systemctl: async (...args) => void host.units.push(args.join(" ")),
+    reasons: async () => {
+      // The pause after this question.
+      setImmediate(() => clock.advance(1_000));
+      return left.length > 1 ? left.shift() : left[0];
+    },
+    report: (line) => void host.lines.push(line),
+  };
+  return host;
+}

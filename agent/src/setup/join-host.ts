@@ -1,0 +1,112 @@
+import type { MonotonicClock } from "@forage/common/clock";
+import { pause } from "@forage/common/clock";
+import { parseJoinToken } from "@forage/identity/join-token";
+import { type Config, furtherDirectory } from "../config.ts";
+import { SetupError } from "./setup-error.ts";
+import type { SetupTask } from "./setup-flags.ts";
+
+/** The host as the task needs it. */
+export interface JoiningHost {
+  readonly readText: (path: string) => Promise<string>;
+  /** Creates directories as needed, and replaces the file at once. */
+  readonly writeText: (path: string, text: string, mode: number) => Promise<void>;
+  readonly remove: (path: string) => Promise<void>;
+  readonly exists: (path: string) => Promise<boolean>;
+  /** Reads the agent's configuration with the values given in place of its own. */
+  readonly readConfig: (file: string, flags: readonly string[]) => Promise<Config>;
+  /** Undefined: systemd does not run here. */
+  readonly systemctl: ((...args: readonly string[]) => Promise<void>) | undefined;
+  /** Returns the reasons why the agent is not ready, none if it is. Undefined: it does not answer. */
+  readonly reasons: (config: Config) => Promise<readonly string[] | undefined>;
+  readonly clock: MonotonicClock;
+  readonly report: (line: string) => void;
+}
+
+type JoinTask = Extract<SetupTask, { readonly type: "join" }>;
+
+const POLL_MS = 500;
+const DEFAULT_TOKEN_FILE = "/etc/forage/join-token";
+const UNITS = ["forage-logs.socket", "forage-agent.service"] as const;
+
+/** Stores the token and the coordinator's address, starts the agent, and returns when it is ready. Throws SetupError. */
+export async function joinHost(task: JoinTask, host: JoiningHost, signal: AbortSignal): Promise<void> {
+  const token = await readToken(task, host);
+  const config = await host.readConfig(task.config, flagsOf(task));
+  const identity = `${config.dataDir}/identity`;
+  // A join that failed has left its key there.
+  if (await host.exists(`${identity}/node.pem`))
+    throw new SetupError(
+      `this host has joined a fleet as ${config.nodeName}. To join again, remove its node (forage node remove ${config.nodeName}), stop forage-agent and move ${identity} away`,
+    );
+  const tokenFile = config.joinTokenFile ?? DEFAULT_TOKEN_FILE;
+  await host.writeText(
+    `${furtherDirectory(task.config)}/50-join.yaml`,
+    joinSettings(config, tokenFile),
+    0o644,
+  );
+  await host.writeText(tokenFile, `${token}\n`, 0o600);
+  if (!task.start || host.systemctl === undefined) {
+    host.report("the files are written; the agent joins when it is started");
+    return;
+  }
+  await host.systemctl("enable", ...UNITS);
+  await host.systemctl("restart", ...UNITS);
+  await untilReady(task, config, host, signal);
+  // It has been used, and serves for nothing any more.
+  await host.remove(tokenFile);
+  host.report(`node ${config.nodeName} is Ready`);
+}
+
+async function readToken({ token, tokenFile }: JoinTask, host: JoiningHost): Promise<string> {
+  const text = (token ?? (await host.readText(tokenFile ?? "-"))).trim();
+  try {
+    parseJoinToken(text);
+  } catch (cause) {
+    throw new SetupError("the token is not one of `forage node add`", { cause, exitCode: 2 });
+  }
+  return text;
+}
+
+function flagsOf({ coordinator, nodeName }: JoinTask): string[] {
+  return [
+    ...(coordinator === undefined ? [] : ["--coordinator", coordinator]),
+    ...(nodeName === undefined ? [] : ["--node-name", nodeName]),
+  ];
+}
+
+/** Values that were checked as settings. JSON is YAML. */
+function joinSettings({ coordinator, nodeName }: Config, joinTokenFile: string): string {
+  const { host, port } = coordinator;
+  const address = host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
+  return `# Written by forage-agent join.\n${[
+    ["coordinator", address],
+    ["nodeName", nodeName],
+    ["joinTokenFile", joinTokenFile],
+  ]
+    .map(([name, value]) => `${name}: ${JSON.stringify(value)}\n`)
+    .join("")}`;
+}
+
+async function untilReady(
+  task: JoinTask,
+  config: Config,
+  host: JoiningHost,
+  signal: AbortSignal,
+): Promise<void> {
+  const { clock, report } = host;
+  const endMs = clock.monotonicMs() + task.timeoutMs;
+  let shown = "";
+  while (!signal.aborted) {
+    const reasons = (await host.reasons(config)) ?? ["the agent does not answer yet"];
+    if (reasons.length === 0) return;
+    const text = reasons.join("; ");
+    if (text !== shown) report(`waiting: ${text}`);
+    shown = text;
+    if (clock.monotonicMs() >= endMs)
+      throw new SetupError(
+        `node ${config.nodeName} is not Ready after ${task.timeoutMs / 1_000} s: ${text}. The agent goes on trying; see journalctl -u forage-agent`,
+      );
+    await pause(clock, POLL_MS, signal);
+  }
+  throw new SetupError("interrupted; the agent goes on trying to join");
+}

@@ -1,0 +1,38 @@
+import { hostname } from "node:os";
+import { ConfigError, readConfig } from "../config.ts";
+import { checkHost, findingsText } from "./check/check-host.ts";
+import { checkedHost } from "./checked-host.ts";
+import { joinHost } from "./join-host.ts";
+import { joiningHost } from "./joining-host.ts";
+import { SetupError } from "./setup-error.ts";
+import { parseSetupTask, SETUP_USAGE, type SetupTask } from "./setup-flags.ts";
+
+// A program of its own, because the agent keeps all of its code in memory.
+async function main(): Promise<void> {
+  const task = parseSetupTask(process.argv.slice(2));
+  if (task.type === "help") {
+    process.stdout.write(SETUP_USAGE);
+    return;
+  }
+  const interrupt = new AbortController();
+  for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => interrupt.abort());
+  if (task.type === "join") await joinHost(task, joiningHost(), interrupt.signal);
+  else process.exitCode = await check(task);
+}
+
+async function check({ config, output }: Extract<SetupTask, { readonly type: "check" }>): Promise<0 | 1> {
+  const settings = await readConfig(["--config", config], process.env, hostname());
+  const findings = await checkHost(checkedHost(), settings);
+  const isOk = findings.every(({ result }) => result !== "failure");
+  process.stdout.write(
+    output === "json" ? `${JSON.stringify({ ok: isOk, findings })}\n` : findingsText(findings),
+  );
+  return isOk ? 0 : 1;
+}
+
+main().catch((error: unknown) => {
+  const isKnown = error instanceof SetupError || error instanceof ConfigError;
+  const message = isKnown ? error.message : error instanceof Error ? error.stack : String(error);
+  process.stderr.write(`forage-agent: ${message}\n`);
+  process.exit(error instanceof SetupError ? error.exitCode : error instanceof ConfigError ? 2 : 1);
+});

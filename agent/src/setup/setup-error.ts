@@ -1,0 +1,10 @@
+/** A task of the setup program has failed for a reason that its message explains to the operator. */
+export class SetupError extends Error {
+  readonly exitCode: 1 | 2;
+
+  constructor(message: string, options: { readonly exitCode?: 1 | 2; readonly cause?: unknown } = {}) {
+    super(message, { cause: options.cause });
+    this.name = "SetupError";
+    this.exitCode = options.exitCode ?? 1;
+  }
+}

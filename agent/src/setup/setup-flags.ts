@@ -1,0 +1,94 @@
+import { parseArgs } from "node:util";
+import { messageOf } from "@forage/common/message-of";
+import { SetupError } from "./setup-error.ts";
+
+export type SetupTask =
+  | {
+      readonly type: "join";
+      /** Undefined: it is in `tokenFile`. */
+      readonly token: string | undefined;
+      readonly tokenFile: string | undefined;
+      /** Undefined: that of the configuration. */
+      readonly coordinator: string | undefined;
+      /** Undefined: that of the configuration, or the host's. */
+      readonly nodeName: string | undefined;
+      readonly config: string;
+      readonly start: boolean;
+      readonly timeoutMs: number;
+    }
+  | { readonly type: "check"; readonly config: string; readonly output: "text" | "json" }
+  | { readonly type: "help" };
+
+const DEFAULT_CONFIG = "/etc/forage/agent.yaml";
+const DEFAULT_TIMEOUT_SECONDS = 90;
+const TIMEOUT_MAX_SECONDS = 3_600;
+
+export const SETUP_USAGE = `usage: forage-agent join [options] TOKEN    joins this host to a fleet, and returns when the node is Ready
+       forage-agent check [options]         examines whether this host can run pods, and says what to do if not
+
+\`forage node add\` on the coordinator's host prints the whole line.
+  --coordinator HOST:PORT  the coordinator's gRPC address; default: that of the configuration
+  --name NAME              the node's name; default: the host's name
+  --token-file FILE        reads the token from a file instead, "-" is standard input
+  --config FILE            default: ${DEFAULT_CONFIG}
+  --no-start               writes the files only
+  --timeout SECONDS        how long to wait until the node is Ready; default: ${DEFAULT_TIMEOUT_SECONDS}
+
+  --output text|json       check: how the findings are printed; default: text
+
+Exit codes: 0 the node is Ready or the host has no failure, 1 it is not or it has, 2 the command line is wrong.
+`;
+
+/** Reads the words after the program's name. Throws SetupError with the exit code 2. */
+export function parseSetupTask(argv: readonly string[]): SetupTask {
+  const [task, ...args] = argv;
+  if (task === "check") return parseCheck(args);
+  if (task !== "join") throw wrong(`there is no task "${task ?? ""}"`);
+  const text = { type: "string" } as const;
+  const flag = { type: "boolean" } as const;
+  const options = {
+    ...{ coordinator: text, name: text, "token-file": text, config: text, timeout: text },
+    ...{ "no-start": flag, help: { ...flag, short: "h" } },
+  };
+  const { values, positionals } = parse(() => parseArgs({ args, options, allowPositionals: true }));
+  if (values.help) return { type: "help" };
+  const [token, ...rest] = positionals;
+  if (rest.length > 0 || (token === undefined) === (values["token-file"] === undefined))
+    throw wrong("join takes one token, or --token-file");
+  return {
+    type: "join",
+    ...{ token, tokenFile: values["token-file"], coordinator: values.coordinator, nodeName: values.name },
+    config: values.config ?? DEFAULT_CONFIG,
+    start: values["no-start"] !== true,
+    timeoutMs: seconds(values.timeout) * 1_000,
+  };
+}
+
+function parseCheck(args: readonly string[]): SetupTask {
+  const text = { type: "string" } as const;
+  const options = { config: text, output: text, help: { type: "boolean", short: "h" } } as const;
+  const { values } = parse(() => parseArgs({ args: [...args], options }));
+  if (values.help) return { type: "help" };
+  const { config = DEFAULT_CONFIG, output = "text" } = values;
+  if (output !== "text" && output !== "json") throw wrong("--output: must be text or json");
+  return { type: "check", config, output };
+}
+
+function seconds(text: string | undefined): number {
+  if (text === undefined) return DEFAULT_TIMEOUT_SECONDS;
+  const value = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
+  if (value >= 1 && value <= TIMEOUT_MAX_SECONDS) return value;
+  throw wrong(`--timeout: must be a whole number from 1 to ${TIMEOUT_MAX_SECONDS}`);
+}
+
+function parse<T>(work: () => T): T {
+  try {
+    return work();
+  } catch (cause) {
+    throw wrong(messageOf(cause), cause);
+  }
+}
+
+function wrong(message: string, cause?: unknown): SetupError {
+  return new SetupError(`${message}\n${SETUP_USAGE}`, { exitCode: 2, cause });
+}
