@@ -16,9 +16,9 @@ export interface Context {
   readonly format: OutputFormat;
   /** The value of `--timeout`. */
   readonly timeoutMs: number | undefined;
-  /** Aborted by Ctrl-C and the like, and when the time given by `--timeout` is over. */
+  /** Aborted by an interrupt such as Ctrl-C, and after the time given by `--timeout`. */
   readonly signal: AbortSignal;
-  /** For standard output and for standard error. */
+  /** Colours for standard output and for standard error. */
   readonly paint: Paint;
   readonly paintError: Paint;
 }

@@ -1,13 +1,19 @@
-const unitsMs: Readonly<Record<string, number>> = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1_000, ms: 1 };
-const pattern = /^(\d+d)?(\d+h)?(\d+m(?!s))?(\d+(?:\.\d+)?s)?(\d+ms)?$/;
+const UNITS_MS: Readonly<Record<string, number>> = {
+  d: 86_400_000,
+  h: 3_600_000,
+  m: 60_000,
+  s: 1_000,
+  ms: 1,
+};
+const PATTERN = /^(\d+d)?(\d+h)?(\d+m(?!s))?(\d+(?:\.\d+)?s)?(\d+ms)?$/;
 
 /** `90s`, `1h30m`, `1.5s`, `250ms`, `7d` in milliseconds; undefined for anything else, 0 included. */
 export function parseDurationMs(text: string): number | undefined {
-  const parts = pattern.exec(text)?.slice(1) ?? [];
+  const parts = PATTERN.exec(text)?.slice(1) ?? [];
   let totalMs = 0;
   for (const part of parts) {
     const [, count, unit] = /^([\d.]+)([a-z]+)$/.exec(part ?? "") ?? [];
-    totalMs += Number(count ?? 0) * (unitsMs[unit ?? ""] ?? 0);
+    totalMs += Number(count ?? 0) * (UNITS_MS[unit ?? ""] ?? 0);
   }
   return Number.isSafeInteger(Math.ceil(totalMs)) && totalMs > 0 ? totalMs : undefined;
 }

@@ -15,6 +15,8 @@ export type CliErrorCode =
   | "NOT_FOUND"
   | "AMBIGUOUS"
   | "REFUSED"
+  /** The audit log's entries form no chain, or an entry is missing. */
+  | "AUDIT_BROKEN"
   | "TIMED_OUT"
   | "INTERRUPTED"
   /** The reader of the output has gone. */
@@ -22,13 +24,13 @@ export type CliErrorCode =
   /** The disk is full, or the like. */
   | "OUTPUT_LOST";
 
-const exitCodes: Readonly<Partial<Record<CliErrorCode, ExitCode>>> = {
+const EXIT_CODES: Readonly<Partial<Record<CliErrorCode, ExitCode>>> = {
   TIMED_OUT: EXIT.timedOut,
   INTERRUPTED: EXIT.interrupted,
   OUTPUT_CLOSED: EXIT.outputClosed,
 };
 
-/** Its message is what the user reads: what went wrong and what to do, without any secret. */
+/** An error whose message is shown to the user: what went wrong and what to do, without any secret. */
 export class CliError extends Error {
   override readonly name = "CliError";
   readonly code: CliErrorCode;
@@ -41,6 +43,6 @@ export class CliError extends Error {
   ) {
     super(message, options);
     this.code = code;
-    this.exitCode = exitCode ?? exitCodes[code] ?? EXIT.failed;
+    this.exitCode = exitCode ?? EXIT_CODES[code] ?? EXIT.failed;
   }
 }

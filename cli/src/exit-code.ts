@@ -2,17 +2,17 @@
 export const EXIT = {
   ok: 0,
   failed: 1,
-  /** `plan` only: an apply would change something. */
+  /** `plan`: an apply would change something. `whatif`: pods would wait, or a service fall below its minimum. */
   changes: 1,
   notPlaced: 2,
   rolledBack: 3,
   timedOut: 4,
   /** `exec` could not run the command, or lost it. The code differs from the command's own codes, as with container tools. */
   execFailed: 125,
-  /** `plan` only: it could not be made. */
+  /** `plan` and `whatif`: it could not be made. */
   planFailed: 255,
   interrupted: 130,
-  /** As if SIGPIPE had ended us. */
+  /** The exit code that a process killed by SIGPIPE has. */
   outputClosed: 141,
 } as const;
 

@@ -5,7 +5,7 @@ import { CliError } from "./errors.ts";
 import { EXIT } from "./exit-code.ts";
 import { run } from "./run.ts";
 
-const signals = [
+const SIGNALS = [
   ["SIGINT", EXIT.interrupted],
   ["SIGTERM", 143],
   ["SIGHUP", 129],
@@ -16,7 +16,7 @@ async function main(): Promise<void> {
   Object.assign(process, { noDeprecation: true });
   const argv = process.argv.slice(2);
   const interrupt = new AbortController();
-  for (const [name, exitCode] of signals) {
+  for (const [name, exitCode] of SIGNALS) {
     process.on(name, () => {
       // A second signal ends the process at once.
       if (interrupt.signal.aborted) process.exit(exitCode);

@@ -1,6 +1,6 @@
 import { CliError } from "./errors.ts";
 
-/** Node fires longer timers at once. */
+/** The longest timer. Node fires longer ones at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 /** The time that a command has to end by itself after its signal is aborted: to close its session and its files. */
 const END_GRACE_MS = 500;

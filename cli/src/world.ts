@@ -1,6 +1,6 @@
 import type { Readable, Writable } from "node:stream";
 
-/** All that a command can see of the machine it runs on. Only main.ts makes the real one. */
+/** Everything that a command can see of the machine it runs on. Only main.ts makes the real one. */
 export interface World {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly homeDir: string;
@@ -11,7 +11,7 @@ export interface World {
   readonly randomId: () => string;
   /** 0 to 1. */
   readonly random: () => number;
-  /** Aborted by Ctrl-C and by requests to end. */
+  /** Aborted by Ctrl-C and by signals that request the end. */
   readonly interrupted: AbortSignal;
 }
 

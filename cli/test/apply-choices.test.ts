@@ -7,7 +7,7 @@ import { RolloutStatus } from "@forage/proto/forest/v1/forage";
 import { status } from "@grpc/grpc-js";
 import { aResource, aRollout } from "./builders.ts";
 import { type Answers, FakeCoordinator, grpcError } from "./fake-coordinator.ts";
-import { anEvent, hello, rollout } from "./rollout.ts";
+import { anEvent, HELLO, rollout } from "./rollout.ts";
 import { type Result, runCommand } from "./run-command.ts";
 
 let fake: FakeCoordinator;
@@ -16,7 +16,7 @@ let manifest = "";
 before(async () => {
   fake = await FakeCoordinator.start();
   manifest = join(fake.dir, "hello.yaml");
-  writeFileSync(manifest, hello);
+  writeFileSync(manifest, HELLO);
 });
 after(() => fake.close());
 beforeEach(() => {
@@ -134,7 +134,7 @@ describe("apply --strict", () => {
     let passedMs = 0;
     const { exitCode, stderr } = await runCommand(["apply", "-f", "-", "--strict"], {
       env: fake.env,
-      stdin: hello,
+      stdin: HELLO,
       nowMs: () => {
         passedMs += 30_000;
         return Date.now() + passedMs;
@@ -161,7 +161,7 @@ function agreedRemovals(): unknown[] {
 }
 
 function plain(...argv: readonly string[]): Promise<Result> {
-  return runCommand(argv, { env: fake.env, stdin: hello });
+  return runCommand(argv, { env: fake.env, stdin: HELLO });
 }
 
 function onTerminal(answer: string, ...more: readonly string[]): Promise<Result> {

@@ -7,7 +7,7 @@ import { status } from "@grpc/grpc-js";
 import { CliError } from "../src/errors.ts";
 import { aRollout } from "./builders.ts";
 import { FakeCoordinator, grpcError } from "./fake-coordinator.ts";
-import { anEvent, hello, rollout } from "./rollout.ts";
+import { anEvent, HELLO, rollout } from "./rollout.ts";
 import { type Result, runCommand } from "./run-command.ts";
 
 let fake: FakeCoordinator;
@@ -35,7 +35,7 @@ describe("apply", () => {
       [anEvent(PENDING), anEvent(SUCCEEDED, "2/2 ready")],
       aRollout([{}, { kind: "service" }]),
     );
-    const { exitCode, stdout, stderr } = await forage("apply -f -", hello);
+    const { exitCode, stdout, stderr } = await forage("apply -f -", HELLO);
     assert.equal(exitCode, 0);
     assert.equal(stderr, "container_service/web: pending\ncontainer_service/web: done: 2/2 ready\n");
     assert.match(stdout, /^rollout r-1 done: 2 resources in 0\.\ds\n$/);
@@ -65,7 +65,7 @@ describe("apply", () => {
     ];
     for (const [reason, value, message, code, stdoutText] of cases) {
       fake.answers = rollout([anEvent(value, message)], aRollout([{ status: value, reason, message }]));
-      const { exitCode, stdout, stderr } = await forage("apply -f -", hello);
+      const { exitCode, stdout, stderr } = await forage("apply -f -", HELLO);
       assert.equal(exitCode, code);
       assert.match(stdout, stdoutText);
       assert.ok(stderr.includes(message));
@@ -74,7 +74,7 @@ describe("apply", () => {
 
   test("-o json gives the final state and nothing else on standard output", async () => {
     fake.answers = rollout([anEvent(SUCCEEDED)], aRollout([{}]));
-    const [document] = JSON.parse((await forage("apply -f - -o json", hello)).stdout);
+    const [document] = JSON.parse((await forage("apply -f - -o json", HELLO)).stdout);
     assert.deepEqual(
       [document.rolloutId, document.finished, document.resources[0].status],
       ["r-1", true, "ROLLOUT_STATUS_SUCCEEDED"],
@@ -83,18 +83,18 @@ describe("apply", () => {
 
   test("-o name gives the rollout's id", async () => {
     fake.answers = rollout([anEvent(SUCCEEDED)], aRollout([{}]));
-    assert.equal((await forage("apply -f - -o name", hello)).stdout, "r-1\n");
+    assert.equal((await forage("apply -f - -o name", HELLO)).stdout, "r-1\n");
   });
 
   test("--detach prints the id and follows nothing", async () => {
     fake.answers = rollout([], aRollout([{}]));
-    assert.deepEqual(await forage("apply -f - --detach", hello), {
+    assert.deepEqual(await forage("apply -f - --detach", HELLO), {
       exitCode: 0,
       stdout: "r-1\n",
       stderr: "",
     });
     assert.deepEqual(fake.requests("watchRollout"), []);
-    const { stdout } = await forage("apply -f - --detach -o json", hello);
+    const { stdout } = await forage("apply -f - --detach -o json", HELLO);
     assert.deepEqual(JSON.parse(stdout), [{ rolloutId: "r-1", namespace: "shop" }]);
   });
 
@@ -126,9 +126,9 @@ describe("apply", () => {
       ],
       ["apply -f /nonexistent.yaml", "", /\/nonexistent\.yaml is not there/],
       ["apply", "", /no manifest: name one with -f/],
-      ["apply -f - -f -", hello, /standard input can be read only once/],
-      ["apply -f - -n other", hello, /standard input:1:12: namespace: "shop" contradicts -n other/],
-      ["apply -f - --timeout soon", hello, /--timeout: "soon" is no duration/],
+      ["apply -f - -f -", HELLO, /standard input can be read only once/],
+      ["apply -f - -n other", HELLO, /standard input:1:12: namespace: "shop" contradicts -n other/],
+      ["apply -f - --timeout soon", HELLO, /--timeout: "soon" is no duration/],
       ["apply -f -", "\u0000\ufffd: {", /nothing was sent/],
     ] as const) {
       const { exitCode, stderr, stdout } = await forage(line, stdin);
@@ -146,7 +146,7 @@ describe("apply", () => {
         { field: "resources[9].name", description: "is beyond" },
       ]);
     };
-    const { exitCode, stderr } = await forage("apply -f -", hello);
+    const { exitCode, stderr } = await forage("apply -f -", HELLO);
     assert.equal(exitCode, 1);
     assert.deepEqual(stderr.split("\n"), [
       "forage: the coordinator refuses the manifest; nothing was changed:",
@@ -183,7 +183,7 @@ describe("apply", () => {
         interrupt.abort(new CliError("INTERRUPTED", "interrupted"));
       },
     };
-    const { exitCode, stderr } = await forage("apply -f -", hello, interrupt.signal);
+    const { exitCode, stderr } = await forage("apply -f -", HELLO, interrupt.signal);
     assert.equal(exitCode, 130);
     assert.match(
       stderr,
@@ -197,7 +197,7 @@ describe("apply", () => {
       ...rollout([], aRollout([{}])),
       watchRollout: (call) => void call.write(anEvent(PENDING)),
     };
-    const { exitCode, stderr } = await forage("apply -f - --timeout 300ms", hello);
+    const { exitCode, stderr } = await forage("apply -f - --timeout 300ms", HELLO);
     assert.equal(exitCode, 4);
     assert.match(stderr, /the time is over; the rollout goes on/);
   });
@@ -215,7 +215,7 @@ describe("apply", () => {
     };
     const running = runCommand(["apply", "-f", "-"], {
       env: fake.env,
-      stdin: hello,
+      stdin: HELLO,
       onError: (text) => {
         if (text.includes("trying again")) void fake.listen();
       },
@@ -240,7 +240,7 @@ describe("apply", () => {
         return { rolloutId: "r-1" };
       },
     };
-    assert.equal((await forage("apply -f -", hello)).exitCode, 0);
+    assert.equal((await forage("apply -f -", HELLO)).exitCode, 0);
     const ids = (fake.requests("applyResources") as { applyId: string }[]).map(({ applyId }) => applyId);
     assert.deepEqual(ids, ["random-id", "random-id"]);
   });

@@ -8,9 +8,9 @@ import { type Result, runCommand } from "./run-command.ts";
 let fake: FakeCoordinator;
 const forage = (line: string): Promise<Result> => runCommand(line.split(" "), { env: fake.env });
 
-const day = 24 * 3_600;
+const DAY = 24 * 3_600;
 /** A certificate for app.example.test. It was made for this test, and its key is destroyed. */
-const pem = `-----BEGIN CERTIFICATE-----
+const PEM = `-----BEGIN CERTIFICATE-----
 MIIB7zCCAZWgAwIBAgIQYfhxznRTUTMNF+B3my0R1DAKBggqhkjOPQQDAjBCMQ8w
 DQYDVQQKEwZGb3JhZ2UxLzAtBgNVBAMTJkZvcmFnZSBkZXZlbG9wbWVudCBDQSBv
 ZiB0ZXN0IDY1YTQyZTJjMB4XDTI2MTEyMjA2MDcwOFoXDTI3MDIyMDA2MTIwOFow
@@ -28,10 +28,10 @@ const ready = Certificate.fromPartial({
   hostname: "app.example.test",
   state: "ready",
   issuer: "https://acme.example/directory",
-  chainPem: pem,
-  notBefore: ago(10 * day),
-  notAfter: ago(-80 * day - 60),
-  renewAt: ago(-50 * day - 60),
+  chainPem: PEM,
+  notBefore: ago(10 * DAY),
+  notAfter: ago(-80 * DAY - 60),
+  renewAt: ago(-50 * DAY - 60),
 });
 const failing = Certificate.fromPartial({
   hostname: "bad.example.test",
@@ -52,7 +52,7 @@ beforeEach(() => {
   fake.answers = {
     listCertificates: () => ({ certificates: [ready, failing], issuer: ready.issuer }),
     renewCertificate: () => ({ certificate: failing }),
-    getCertificateAuthority: () => ({ certificatePem: pem }),
+    getCertificateAuthority: () => ({ certificatePem: PEM }),
   };
 });
 
@@ -100,5 +100,5 @@ test("certificate renew requests another certificate", async () => {
 });
 
 test("certificate ca prints the root as trust stores take it", async () => {
-  assert.equal((await forage("certificate ca")).stdout, pem);
+  assert.equal((await forage("certificate ca")).stdout, PEM);
 });

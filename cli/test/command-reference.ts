@@ -1,6 +1,6 @@
 import type { Command } from "../src/command/definition.ts";
 import type { Flag, Flags } from "../src/command/flag.ts";
-import { globalFlags } from "../src/command/global-flags.ts";
+import { GLOBAL_FLAGS } from "../src/command/global-flags.ts";
 import { aliasText, flagText, synopsis } from "../src/command/usage.ts";
 
 export const BEGIN = "<!-- Written from the command's definitions: npm run docs -w cli -->";
@@ -8,7 +8,7 @@ export const END = "<!-- End of what is written from the definitions -->";
 
 /** The part of docs/reference/cli.md that the definitions say. */
 export function renderReference(program: Command): string {
-  const parts = ["### Options of every command", "", ...flagList(globalFlags), ""];
+  const parts = ["### Options of every command", "", ...flagList(GLOBAL_FLAGS), ""];
   const visit = (path: readonly Command[]): void => {
     const command = path.at(-1) as Command;
     if (command.subcommands.length === 0) parts.push(...renderCommand(path, command));

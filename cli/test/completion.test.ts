@@ -24,7 +24,17 @@ describe("completion in bash", () => {
   const cases: Record<string, readonly string[]> = {
     "forage ro": ["route", "rollout"],
     "forage token ": ["create", "ls", "revoke"],
-    "forage -n shop node ": ["ls", "cordon", "uncordon", "drain", "taint", "untaint", "label", "remove"],
+    "forage -n shop node ": [
+      "ls",
+      "add",
+      "cordon",
+      "uncordon",
+      "drain",
+      "taint",
+      "untaint",
+      "label",
+      "remove",
+    ],
     "forage get po": ["pods"],
     "forage get pods -o ": ["table", "wide", "json", "yaml", "name"],
     "forage token create --role v": ["viewer"],

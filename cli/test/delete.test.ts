@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { aResource } from "./builders.ts";
 import { FakeCoordinator } from "./fake-coordinator.ts";
-import { hello } from "./rollout.ts";
+import { HELLO } from "./rollout.ts";
 import { type Result, runCommand } from "./run-command.ts";
 
 let fake: FakeCoordinator;
@@ -75,7 +75,7 @@ describe("delete", () => {
   });
 
   test("by manifest: what is not there is passed over", async () => {
-    const { exitCode } = await forage("delete -f -", `${hello}  - {name: gone, service: {}}\n`);
+    const { exitCode } = await forage("delete -f -", `${HELLO}  - {name: gone, service: {}}\n`);
     assert.equal(exitCode, 0);
     const [request] = fake.requests("delete") as {
       namespace: string;

@@ -6,7 +6,7 @@ import { status } from "@grpc/grpc-js";
 import { EXIT } from "../src/exit-code.ts";
 import { aPod } from "./builders.ts";
 import { FakeCoordinator, grpcError } from "./fake-coordinator.ts";
-import { hello } from "./rollout.ts";
+import { HELLO } from "./rollout.ts";
 import { type Result, runCommand } from "./run-command.ts";
 
 const reference = readFileSync(join(import.meta.dirname, "../../docs/reference/cli.md"), "utf8");
@@ -22,7 +22,7 @@ beforeEach(() => {
 });
 
 /** Codes of each command for each way in which the coordinator refuses. */
-const refusals: readonly (readonly [status, string, Record<keyof typeof lines, number>])[] = [
+const refusals: readonly (readonly [status, string, Record<keyof typeof LINES, number>])[] = [
   [status.INVALID_ARGUMENT, "this coordinator does not know the fields #999: upgrade it", same(EXIT.failed)],
   [status.UNIMPLEMENTED, "The server does not implement the method", same(EXIT.failed)],
   [status.UNAUTHENTICATED, "the token has expired", same(EXIT.failed)],
@@ -64,7 +64,7 @@ describe("exit codes", () => {
         logs: (call) => void call.emit("error", grpcError(code, details)),
       };
       const found: Record<string, number> = {};
-      for (const [name, line] of Object.entries(lines)) {
+      for (const [name, line] of Object.entries(LINES)) {
         const { exitCode, stderr } = await forage(line);
         found[name] = exitCode;
         assert.match(stderr, /^forage: /, name);
@@ -109,7 +109,7 @@ describe("exit codes", () => {
   }
 });
 
-const lines = {
+const LINES = {
   get: ["get"],
   apply: ["apply", "-f", "-"],
   plan: ["plan", "-f", "-"],
@@ -123,5 +123,5 @@ const lines = {
 } as const;
 
 function forage(line: readonly string[]): Promise<Result> {
-  return runCommand(line, { env: fake.env, stdin: hello });
+  return runCommand(line, { env: fake.env, stdin: HELLO });
 }

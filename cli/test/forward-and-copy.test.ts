@@ -15,7 +15,7 @@ import { type Result, runCommand } from "./run-command.ts";
 
 let fake: FakeCoordinator;
 let dir: string;
-const limit = { timeout: 180_000 };
+const LIMIT = { timeout: 180_000 };
 
 before(async () => {
   fake = await FakeCoordinator.start();
@@ -53,7 +53,7 @@ async function talk(port: number, text: string): Promise<string> {
   return heard;
 }
 
-describe("port-forward", limit, () => {
+describe("port-forward", LIMIT, () => {
   test("the end of each side is passed on separately", async () => {
     const starts: unknown[] = [];
     fake.answers.portForward = (call) => {
@@ -107,7 +107,7 @@ describe("port-forward", limit, () => {
   });
 });
 
-describe("cp", limit, () => {
+describe("cp", LIMIT, () => {
   const cp = (...args: string[]) => runCommand(["cp", ...args], { env: fake.env });
   const entry = { type: "file", mode: 0o644, modifiedMs: 0, target: "", sizeBytes: 4 } as const;
   const sending = (...paths: string[]) => {

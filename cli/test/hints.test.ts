@@ -27,11 +27,11 @@ const sources = globSync("{cli,coordinator,agent,identity,hack}/**/*.ts", { cwd:
   .filter((path) => !/node_modules|\.test\.ts$|\/(test|e2e|system)\/|\/gen\//.test(path))
   .sort();
 /** Texts that only begin like a command. */
-const prose = /^forage (secret key|journal (key|pod)|for [a-z]+:|offers|workspace login$)/;
+const PROSE = /^forage (secret key|journal (key|pod)|for [a-z]+:|offers|workspace login$)/;
 
 /** Commands that are about the whole cluster, or about this machine. */
-const withoutNamespace =
-  /^forage (node|namespace|token|certificate|rebalance|version|completion|help|why node|rollout status <\w+>)/;
+const WITHOUT_NAMESPACE =
+  /^forage (node|namespace|token|certificate|rebalance|whatif|version|completion|help|why node|rollout status <\w+>)/;
 
 function hintsOf(path: string): Hint[] {
   const text = withoutComments(readFileSync(join(root, path), "utf8")).replaceAll(/\$\{([^{}]*)\}/g, "<$1>");
@@ -41,7 +41,7 @@ function hintsOf(path: string): Hint[] {
   const literals = [...text.matchAll(/(?<![\w/.-])forage ([a-z][^`"\n;,)\\]*)/g)].map(([line]) =>
     line.trim(),
   );
-  return [...calls, ...literals.filter((line) => !prose.test(line))].map((line) => ({ place: path, line }));
+  return [...calls, ...literals.filter((line) => !PROSE.test(line))].map((line) => ({ place: path, line }));
 }
 
 function withoutComments(text: string): string {
@@ -52,7 +52,7 @@ function withoutComments(text: string): string {
 function readings(line: string): string[][] {
   const names = ["container_service/x", "x", "job/x", "node/x", "1", "pods"];
   const text = line
-    .replace(/ > .*/, "")
+    .replace(/ [<>] .*/, "")
     .replaceAll("KIND/NAME", "container_service/x")
     .replaceAll("<flag>", "--privileged")
     .replaceAll("LIMIT", "3")
@@ -79,7 +79,7 @@ describe("commands that messages and help name", () => {
 
   test("name the namespace of what they are about", () => {
     const without = hints.filter(
-      ({ line }) => line.includes("<") && !withoutNamespace.test(line) && !/ (-n|--namespace) /.test(line),
+      ({ line }) => line.includes("<") && !WITHOUT_NAMESPACE.test(line) && !/ (-n|--namespace) /.test(line),
     );
     assert.deepEqual(without, []);
   });

@@ -10,7 +10,7 @@ import { RolloutEvent, type RolloutStatus } from "@forage/proto/forest/v1/forage
 import { EXIT } from "../src/exit-code.ts";
 import { aContainer, aNode, aPod, aPodStatus, aResource, aRollout } from "./builders.ts";
 import { FakeCoordinator } from "./fake-coordinator.ts";
-import { hello } from "./rollout.ts";
+import { HELLO } from "./rollout.ts";
 import { runCommand } from "./run-command.ts";
 
 /** Two fields with numbers that no message has: a number, and the text "new". */
@@ -81,7 +81,7 @@ describe("a coordinator that is newer than the command", () => {
     ["exec web-1 -- false", 3, /^$/],
   ] as const) {
     test(`${line} ends with ${exitCode} and shows what it understands`, async () => {
-      const result = await runCommand(line.split(" "), { env: fake.env, stdin: hello });
+      const result = await runCommand(line.split(" "), { env: fake.env, stdin: HELLO });
       assert.doesNotMatch(result.stderr, /internal error/);
       assert.equal(result.exitCode, exitCode, result.stderr);
       assert.match(result.stdout, shown);

@@ -6,7 +6,7 @@ import { type Result, runCommand } from "./run-command.ts";
 
 let fake: FakeCoordinator;
 const forage = (line: string): Promise<Result> => runCommand(line.split(" "), { env: fake.env });
-const nothing = { name: "n1", setTaints: [], removeTaints: [], setLabels: {}, removeLabels: [] };
+const NOTHING = { name: "n1", setTaints: [], removeTaints: [], setLabels: {}, removeLabels: [] };
 
 before(async () => {
   fake = await FakeCoordinator.start();
@@ -24,7 +24,7 @@ test("node cordon and uncordon", async () => {
   await forage("node uncordon n1");
   assert.deepEqual(
     fake.requests("updateNode"),
-    [true, false].map((unschedulable) => ({ ...nothing, unschedulable })),
+    [true, false].map((unschedulable) => ({ ...NOTHING, unschedulable })),
   );
 });
 
@@ -33,7 +33,7 @@ test("node taint and untaint", async () => {
   await forage("node untaint n1 broken example.com/gpu:NoSchedule");
   assert.deepEqual(fake.requests("updateNode"), [
     {
-      ...nothing,
+      ...NOTHING,
       unschedulable: undefined,
       setTaints: [
         { key: "example.com/gpu", value: "yes", effect: "NoSchedule" },
@@ -41,7 +41,7 @@ test("node taint and untaint", async () => {
       ],
     },
     {
-      ...nothing,
+      ...NOTHING,
       unschedulable: undefined,
       removeTaints: [
         { key: "broken", value: "", effect: "" },

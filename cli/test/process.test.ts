@@ -8,12 +8,12 @@ import { RolloutStatus } from "@forage/proto/forest/v1/forage";
 import { type IPty, spawn as spawnPty } from "@lydell/node-pty";
 import { aPod, aResource, aRollout } from "./builders.ts";
 import { FakeCoordinator } from "./fake-coordinator.ts";
-import { anEvent, hello, rollout } from "./rollout.ts";
+import { anEvent, HELLO, rollout } from "./rollout.ts";
 
 /** The command as its own process: what only a process has are signals, pipes that close and a terminal. */
 const main = join(import.meta.dirname, "../src/main.ts");
 let fake: FakeCoordinator;
-const started: (ChildProcess | IPty)[] = [];
+const STARTED: (ChildProcess | IPty)[] = [];
 
 before(async () => {
   fake = await FakeCoordinator.start();
@@ -24,7 +24,7 @@ beforeEach(() => {
   fake.answers = { listPods: () => ({ kept: [], pods: [aPod()] }) };
 });
 afterEach(() => {
-  for (const process of started.splice(0)) process.kill("SIGKILL");
+  for (const process of STARTED.splice(0)) process.kill("SIGKILL");
 });
 
 function environment(): Record<string, string> {
@@ -45,7 +45,7 @@ interface Running {
 
 function start(argv: readonly string[]): Running {
   const child = spawn(process.execPath, [main, ...argv], { env: environment(), stdio: "pipe" });
-  started.push(child);
+  STARTED.push(child);
   const output = { stdout: "", stderr: "" };
   child.stdout?.setEncoding("utf8").on("data", (text: string) => {
     output.stdout += text;
@@ -67,16 +67,16 @@ async function until(condition: () => boolean, what: string): Promise<void> {
 }
 
 /** A command that does not end fails its test instead of holding up all others. */
-const limit = { timeout: 180_000 };
+const LIMIT = { timeout: 180_000 };
 
-describe("a process", limit, () => {
+describe("a process", LIMIT, () => {
   test("SIGINT while a rollout is followed: 130, and how to follow it on", async () => {
     fake.answers = {
       ...rollout([], aRollout([{}])),
       watchRollout: (call) => void call.write(anEvent(RolloutStatus.PENDING)),
     };
     const { child, output, ended } = start(["apply", "-f", "-"]);
-    child.stdin?.end(hello);
+    child.stdin?.end(HELLO);
     await until(() => output.stderr.includes("pending"), "it follows");
     child.kill("SIGINT");
     assert.equal(await ended, 130);
@@ -142,7 +142,7 @@ describe("a process", limit, () => {
       env: environment(),
       stdio: ["ignore", full, "pipe"],
     });
-    started.push(child);
+    STARTED.push(child);
     closeSync(full);
     let stderr = "";
     child.stderr?.on("data", (text) => {
@@ -169,7 +169,7 @@ function startPty(line: string): { pty: IPty; output: () => string; ended: Promi
   const command = `trap : INT; "$NODE" "$MAIN" ${line}; echo "exit=$?"; stty -a | tr -s ' ;' '\\n\\n' | grep -xE -- '-?(echo|icanon|isig)' | tr '\\n' ' '`;
   const env = { ...environment(), NODE: process.execPath, MAIN: main };
   const pty = spawnPty("/bin/sh", ["-c", command], { env, cols: 80, rows: 24 });
-  started.push(pty);
+  STARTED.push(pty);
   let text = "";
   pty.onData((part) => {
     text += part;
@@ -177,7 +177,7 @@ function startPty(line: string): { pty: IPty; output: () => string; ended: Promi
   return { pty, output: () => text, ended: new Promise((resolve) => pty.onExit(() => resolve())) };
 }
 
-describe("on a terminal", limit, () => {
+describe("on a terminal", LIMIT, () => {
   test("exec -it passes keys raw, reports the size and its changes, and restores the terminal", async () => {
     const frames: ExecRequest["frame"][] = [];
     fake.answers.exec = (call) =>
@@ -241,7 +241,7 @@ describe("on a terminal", limit, () => {
     fake.answers.listResources = () => ({ resources: [] });
     fake.answers.apply = () => ({ rolloutId: "r-1" });
     const file = join(fake.dir, "hello.yaml");
-    writeFileSync(file, hello);
+    writeFileSync(file, HELLO);
     const coloured = startPty(`apply -f ${file}`);
     await coloured.ended;
     const picture = coloured.output().replaceAll("\u001b", "␛");

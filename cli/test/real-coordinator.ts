@@ -5,7 +5,7 @@ import { join } from "node:path";
 
 const main = join(import.meta.dirname, "../../coordinator/src/main.ts");
 /** A cold start takes a second; a loaded machine gets time. */
-const startLimitMs = 30_000;
+const START_LIMIT_MS = 30_000;
 
 /** The coordinator as its own process with a store of its own, on loopback; no node ever joins it. */
 export class RealCoordinator {
@@ -22,7 +22,7 @@ export class RealCoordinator {
     this.#address = await new Promise<string>((resolve, reject) => {
       let log = "";
       const fail = (why: string): void => reject(new Error(`the coordinator ${why}:\n${log}`));
-      const timer = setTimeout(() => fail("did not start in time"), startLimitMs);
+      const timer = setTimeout(() => fail("did not start in time"), START_LIMIT_MS);
       const read = (text: string): void => {
         log += text;
         const up = log.split("\n").find((line) => line.includes('"coordinator is up"'));

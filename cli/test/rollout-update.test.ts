@@ -10,7 +10,7 @@ import { type Result, runCommand } from "./run-command.ts";
 
 let fake: FakeCoordinator;
 const forage = (line: string): Promise<Result> => runCommand(line.split(" "), { env: fake.env });
-const web = { namespace: "shop", kind: "container_service", name: "web" };
+const WEB = { namespace: "shop", kind: "container_service", name: "web" };
 const { ROLLED_BACK, SUCCEEDED } = RolloutStatus;
 
 before(async () => {
@@ -39,7 +39,7 @@ test("rollout history lists revisions, the newest first, or shows one", async ()
     "       2  yes   yes          2    -  app:v2  -",
     "",
   ]);
-  assert.deepEqual(fake.requests("listRevisions"), [web]);
+  assert.deepEqual(fake.requests("listRevisions"), [WEB]);
   assert.match((await forage("rollout history cs/web --revision 3")).stdout, /image: app:v3/);
   const unknown = await forage("rollout history cs/web --revision 9");
   assert.deepEqual([unknown.exitCode, unknown.stderr.includes("has no revision 9; it has 3, 2")], [1, true]);
@@ -59,10 +59,10 @@ test("rollout undo and restart are followed to their end", async () => {
   const { stdout } = await forage("rollout undo cs/web -n shop --detach");
   assert.equal(stdout, "cs/web undone to revision 2: rollout r-1\n");
   assert.deepEqual(fake.requests("updateRollout"), [
-    { ...web, action: { $case: "undo", value: { toRevision: 2 } } },
-    { ...web, action: { $case: "undo", value: { toRevision: 0 } } },
-    { ...web, action: { $case: "restart", value: {} } },
-    { ...web, action: { $case: "undo", value: { toRevision: 0 } } },
+    { ...WEB, action: { $case: "undo", value: { toRevision: 2 } } },
+    { ...WEB, action: { $case: "undo", value: { toRevision: 0 } } },
+    { ...WEB, action: { $case: "restart", value: {} } },
+    { ...WEB, action: { $case: "undo", value: { toRevision: 0 } } },
   ]);
 });
 
@@ -74,7 +74,7 @@ test("rollout pause, resume and promote", async () => {
   assert.equal(JSON.parse((await forage("rollout promote cs/web -n shop -o json")).stdout).rolloutId, "r-1");
   assert.deepEqual(
     fake.requests("updateRollout"),
-    ["pause", "resume", "promote"].map(($case) => ({ ...web, action: { $case, value: {} } })),
+    ["pause", "resume", "promote"].map(($case) => ({ ...WEB, action: { $case, value: {} } })),
   );
   fake.answers.updateRollout = () => {
     throw grpcError(status.FAILED_PRECONDITION, "container_service/web is not paused");

@@ -3,7 +3,7 @@ import type { aRollout } from "./builders.ts";
 import type { Answers } from "./fake-coordinator.ts";
 
 /** A manifest with a workload and its service. */
-export const hello = `namespace: shop
+export const HELLO = `namespace: shop
 labels: {app: web}
 resources:
   - name: web

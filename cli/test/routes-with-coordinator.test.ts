@@ -7,14 +7,14 @@ import { type Result, type RunOptions, runCommand } from "./run-command.ts";
 
 const root = join(import.meta.dirname, "../..");
 const coordinator = new RealCoordinator();
-const limit = { timeout: 120_000 };
+const LIMIT = { timeout: 120_000 };
 const forage = (line: string, options: RunOptions = {}): Promise<Result> =>
   runCommand(line.split(" "), { ...options, env: { ...coordinator.env, ...options.env } });
 
 before(() => coordinator.start());
 after(() => coordinator.close());
 
-test("the example with routes is what it says", limit, async () => {
+test("the example with routes is what it says", LIMIT, async () => {
   const manifest = readFileSync(join(root, "examples/routes.yaml"), "utf8");
   const { stderr } = await forage("apply -f -", { stdin: manifest });
   assert.match(stderr, /^route\/shop: done: GatewayNotFound: no node is gateway "default"/m, stderr);
@@ -26,14 +26,14 @@ test("the example with routes is what it says", limit, async () => {
   assert.match(described.stdout, /^ *shop\.example\.com +- +4\/4$/m);
 });
 
-test("the manifest of the reference is taken, and says what it lacks", limit, async () => {
+test("the manifest of the reference is taken, and says what it lacks", LIMIT, async () => {
   const reference = readFileSync(join(root, "docs/reference/routes.md"), "utf8");
   const [, manifest = ""] = /^```yaml\n([\s\S]*?)^```/m.exec(reference) ?? [];
   const { stderr } = await forage("apply -f -", { stdin: manifest });
   assert.match(stderr, /^route\/front: done: .*there is no service "web".*; CertificateNotFound: /m, stderr);
 });
 
-test("the coordinator accepts every manifest of the how-tos", limit, async () => {
+test("the coordinator accepts every manifest of the how-tos", LIMIT, async () => {
   const pages = globSync("docs/how-to/*.md", { cwd: root });
   const manifests = pages.flatMap((page) =>
     [...readFileSync(join(root, page), "utf8").matchAll(/^( *)```yaml\n([\s\S]*?)^ *```/gm)]

@@ -17,25 +17,25 @@ beforeEach(() => {
   fake.answers = {};
 });
 
-const well = [
+const WELL = [
   { type: "Accepted", status: true, reason: "Accepted" },
   { type: "ResolvedRefs", status: true, reason: "ResolvedRefs" },
   { type: "Programmed", status: true, reason: "Programmed" },
 ];
-const hidden = {
+const HIDDEN = {
   type: "Conflicted",
   status: true,
   reason: "MatchShadowed",
   message: "rules[0] is answered by route a/b",
 };
-const pending = { type: "Programmed", status: false, reason: "Pending", message: "0 of 1 gateways serve it" };
+const PENDING = { type: "Programmed", status: false, reason: "Pending", message: "0 of 1 gateways serve it" };
 
 test("routes are listed with those of services, and with the first thing that is wrong", async () => {
   const app = { hostname: "app.org", tls: "Terminate" };
   fake.answers.listResources = () => ({
     resources: [
       aRoute("front", { hostnames: [app, { hostname: "*.app.org", tls: "Terminate" }] }),
-      aRoute("late", { hostnames: [{ hostname: "*" }], conditions: [...well.slice(0, 2), hidden, pending] }),
+      aRoute("late", { hostnames: [{ hostname: "*" }], conditions: [...WELL.slice(0, 2), HIDDEN, PENDING] }),
       { ...aRoute("web", { hostnames: [app] }), kind: "service" },
       aResource({ kind: "service", name: "inside" }),
     ],
@@ -54,7 +54,7 @@ test("routes are listed with those of services, and with the first thing that is
 
 test("a route is described with its conditions, hostnames and gateways", async () => {
   const route = {
-    conditions: [...well.slice(0, 2), pending],
+    conditions: [...WELL.slice(0, 2), PENDING],
     hostnames: [
       {
         hostname: "app.org",
@@ -108,7 +108,7 @@ test("a node is labelled, and says how it does as a gateway", async () => {
 function aRoute(name: string, route: Parameters<typeof RouteState.fromPartial>[0]): Resource {
   const state = RouteState.fromPartial({
     gateway: "default",
-    conditions: well,
+    conditions: WELL,
     hostnames: [{ hostname: "*" }],
     gateways: [{ node: "g1", ready: true, inForce: true }],
     ...route,

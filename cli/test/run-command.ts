@@ -12,7 +12,7 @@ export interface Result {
 export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly stdin?: string;
-  /** In place of `stdin`. */
+  /** An input stream to use in place of `stdin`. */
   readonly input?: Readable;
   readonly signal?: AbortSignal;
   /** Default: the machine's clock. */

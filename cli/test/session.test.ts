@@ -35,9 +35,9 @@ function finish(call: ExecCall, exitCode: number): void {
 }
 
 /** A command that does not end fails its test instead of holding up all others. */
-const limit = { timeout: 180_000 };
+const LIMIT = { timeout: 180_000 };
 
-describe("exec", limit, () => {
+describe("exec", LIMIT, () => {
   test("passes on the command as it is, the output by kind, and the exit code", async () => {
     let start: ExecRequest | undefined;
     fake.answers.exec = (call) =>
@@ -183,7 +183,7 @@ const logOptions = (fields: Partial<LogOptions>): LogOptions => LogOptions.fromP
 
 type ExecAnswer = (call: ExecCall) => void;
 
-describe("logs", limit, () => {
+describe("logs", LIMIT, () => {
   test("byte by byte, with its options", async () => {
     fake.answers.logs = (call) => {
       call.write({ data: Buffer.from("é".slice(0)).subarray(0, 1) });

@@ -10,7 +10,7 @@ import { createServer as createTlsServer } from "node:tls";
 import type { Command } from "../src/command/definition.ts";
 import { loadProgram } from "../src/commands/program.ts";
 import { FakeCoordinator } from "./fake-coordinator.ts";
-import { hello } from "./rollout.ts";
+import { HELLO } from "./rollout.ts";
 import { runCommand } from "./run-command.ts";
 
 /** The arguments of each command; `undefined` for commands that call no coordinator. */
@@ -21,6 +21,7 @@ const LINES: Readonly<Record<string, string | undefined>> = {
   "forage get": "pods",
   "forage describe": "pod/a",
   "forage events": "-w",
+  "forage audit": "--verify",
   "forage why": "a",
   "forage job ls": "",
   "forage job run": "--from-cron a --wait",
@@ -60,6 +61,7 @@ const LINES: Readonly<Record<string, string | undefined>> = {
   "forage priority-class list": "",
   "forage priority-class delete": "a",
   "forage node ls": "",
+  "forage node add": "",
   "forage node cordon": "a",
   "forage node uncordon": "a",
   "forage node drain": "a --wait",
@@ -67,6 +69,8 @@ const LINES: Readonly<Record<string, string | undefined>> = {
   "forage node untaint": "a b",
   "forage node label": "a b=c",
   "forage node remove": "a",
+  "forage whatif": "--lose a",
+  "forage capacity": "--cpu 1",
   "forage rebalance": "",
   "forage metric set": "a 1",
   "forage metric ls": "",
@@ -92,6 +96,11 @@ const LINES: Readonly<Record<string, string | undefined>> = {
   "forage workspace logs": "a",
   "forage workspace open": "a",
   "forage workspace ssh": "a",
+  "forage workspace content ls": "",
+  "forage workspace content archives": "",
+  "forage workspace content download": "a --output /tmp/forage-time-limit.tar.zst",
+  "forage workspace content retry": "a",
+  "forage workspace content discard": "a --yes",
   "forage version": undefined,
   "forage completion": undefined,
   "forage help": undefined,
@@ -100,20 +109,20 @@ const LINES: Readonly<Record<string, string | undefined>> = {
 const program = await loadProgram();
 let dir: string;
 let coordinator: FakeCoordinator;
-const servers: Server[] = [];
+const SERVERS: Server[] = [];
 const sockets = new Set<Socket>();
-const children: ChildProcess[] = [];
+const CHILDREN: ChildProcess[] = [];
 /** Addresses of a server that accepts connections and says nothing, and of one that does so after the TLS handshake. */
 let silent: readonly string[];
 
 before(async () => {
   coordinator = await FakeCoordinator.start();
   dir = mkdtempSync(join(tmpdir(), "forage-time-limit-"));
-  writeFileSync(join(dir, "hello.yaml"), hello);
+  writeFileSync(join(dir, "hello.yaml"), HELLO);
   const tls = await coordinator.issueServer();
   silent = await Promise.all(
     [createTcpServer(), createTlsServer({ ...tls, ALPNProtocols: ["h2"] })].map(async (server) => {
-      servers.push(server);
+      SERVERS.push(server);
       server.on("connection", (socket: Socket) => {
         sockets.add(socket);
         socket.on("error", () => {});
@@ -126,9 +135,9 @@ before(async () => {
 });
 
 after(() => {
-  for (const child of children) child.kill("SIGKILL");
+  for (const child of CHILDREN) child.kill("SIGKILL");
   for (const socket of sockets) socket.destroy();
-  for (const server of servers) server.close();
+  for (const server of SERVERS) server.close();
   coordinator.close();
   rmSync(dir, { recursive: true });
 });
@@ -209,7 +218,7 @@ describe("the process", { timeout: 120_000 }, () => {
 /** Resolves when one of the silent servers gets a connection. */
 function connected(): Promise<void> {
   return new Promise((resolve) => {
-    for (const server of servers) server.once("connection", () => resolve());
+    for (const server of SERVERS) server.once("connection", () => resolve());
   });
 }
 
@@ -228,7 +237,7 @@ function start(argv: readonly string[], server: string) {
     FORAGE_SERVER: server,
   };
   const child = spawn(process.execPath, [main, ...argv], { env, stdio: "pipe" });
-  children.push(child);
+  CHILDREN.push(child);
   let stderr = "";
   child.stderr.on("data", (text) => {
     stderr += text;

@@ -25,6 +25,7 @@ describe("token create", () => {
     fake.answers.createJoinToken = () => ({
       token: "FLT1.x",
       expiresAt: { seconds: 1_800_000_000n, nanos: 0 },
+      coordinators: [],
     });
     assert.deepEqual(await forage("token create"), { exitCode: 0, stdout: "FLT1.x\n", stderr: "" });
     const { stdout } = await forage(
@@ -32,8 +33,8 @@ describe("token create", () => {
     );
     assert.deepEqual(JSON.parse(stdout), { token: "FLT1.x", expiresAt: "2027-01-15T08:00:00.000Z" });
     assert.deepEqual(fake.requests("createJoinToken"), [
-      { ttlSeconds: 0, nodeName: "", reusable: false, labels: {} },
-      { ttlSeconds: 90, nodeName: "n1", reusable: true, labels: { zone: "a", rack: "1" } },
+      { ttlSeconds: 0, nodeName: "", reusable: false, labels: {}, taints: [] },
+      { ttlSeconds: 90, nodeName: "n1", reusable: true, labels: { zone: "a", rack: "1" }, taints: [] },
     ]);
   });
 

@@ -3,7 +3,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { RealCoordinator } from "./real-coordinator.ts";
-import { hello } from "./rollout.ts";
+import { HELLO } from "./rollout.ts";
 import { type Result, type RunOptions, runCommand } from "./run-command.ts";
 
 /** Tests against the real coordinator, whose answers the fake one only imitates. The command depends on the wording of some. */
@@ -16,7 +16,7 @@ after(() => coordinator.close());
 
 describe("with a real coordinator", { timeout: 120_000 }, () => {
   test("apply without nodes: not placed, and why; get, describe and rollout status say the same", async () => {
-    const { exitCode, stdout, stderr } = await forage("apply -f -", { stdin: hello });
+    const { exitCode, stdout, stderr } = await forage("apply -f -", { stdin: HELLO });
     assert.equal(exitCode, 2, stderr);
     assert.match(
       stdout,
@@ -56,7 +56,7 @@ describe("with a real coordinator", { timeout: 120_000 }, () => {
 
   test("a violation is shown where it stands", async () => {
     const { exitCode, stderr } = await forage("apply -f -", {
-      stdin: hello.replace("registry.example/web:1", "no image"),
+      stdin: HELLO.replace("registry.example/web:1", "no image"),
     });
     assert.equal(exitCode, 1);
     assert.match(stderr, /\n {2}standard input:5:80: resources\[0\]\.container_service\.container\.image: /);
@@ -65,7 +65,7 @@ describe("with a real coordinator", { timeout: 120_000 }, () => {
   test("killed while a rollout is followed, and started again", async () => {
     let restarted: Promise<void> | undefined;
     const running = forage("apply -f -", {
-      stdin: hello.replace("shop", "killed"),
+      stdin: HELLO.replace("shop", "killed"),
       onError: (text) => {
         if (text.includes("pending")) restarted ??= coordinator.kill().then(() => coordinator.start());
       },
@@ -95,9 +95,9 @@ describe("with a real coordinator", { timeout: 120_000 }, () => {
   });
 
   test("delete by manifest, twice", async () => {
-    assert.equal((await forage("delete -f - --wait --timeout 20s", { stdin: hello })).exitCode, 0);
+    assert.equal((await forage("delete -f - --wait --timeout 20s", { stdin: HELLO })).exitCode, 0);
     assert.equal((await forage("get -n shop -o json")).stdout, "[]\n");
-    assert.match((await forage("delete -f -", { stdin: hello })).stderr, /there was nothing left to delete/);
+    assert.match((await forage("delete -f -", { stdin: HELLO })).stderr, /there was nothing left to delete/);
     assert.match(
       (await forage("delete cs/web -n shop")).stderr,
       /namespace "shop" has no container_service\/web; nothing was deleted/,

@@ -5,7 +5,7 @@ import type { ExecRequest } from "@forage/proto/forage/operator/v1/operator";
 import { FakeCoordinator } from "./fake-coordinator.ts";
 import { type Result, runCommand } from "./run-command.ts";
 
-const limit = { timeout: 60_000 };
+const LIMIT = { timeout: 60_000 };
 const TOKEN = "t".repeat(32);
 let fake: FakeCoordinator;
 const forage = (...args: string[]): Promise<Result> => runCommand(args, { env: fake.env });
@@ -34,7 +34,7 @@ beforeEach(() => {
   };
 });
 
-describe("workspace", limit, () => {
+describe("workspace", LIMIT, () => {
   test("open prints a login link, by instance id and by meta id", async () => {
     for (const name of ["i1", "wolf"]) {
       const { stdout, exitCode } = await forage("workspace", "open", name);

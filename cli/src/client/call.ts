@@ -93,8 +93,8 @@ export function duplex<Request, Response>(
 }
 
 /** The longest deadline that fits the server's timers. A longer one would expire there at once. */
-const maxDeadlineMs = 24 * 86_400_000;
+const MAX_DEADLINE_MS = 24 * 86_400_000;
 
 function callOptions({ timeoutMs, nowMs }: CallLimits): CallOptions {
-  return timeoutMs === undefined ? {} : { deadline: nowMs() + Math.min(timeoutMs, maxDeadlineMs) };
+  return timeoutMs === undefined ? {} : { deadline: nowMs() + Math.min(timeoutMs, MAX_DEADLINE_MS) };
 }

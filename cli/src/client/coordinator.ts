@@ -9,13 +9,13 @@ import { type CallLimits, duplex, type MethodOf, serverStream, unary } from "./c
 import { explainFully } from "./explain.ts";
 
 /** One answer takes milliseconds; beyond this the coordinator or the network hangs. */
-const requestTimeoutMs = 30_000;
+const REQUEST_TIMEOUT_MS = 30_000;
 /** Finds out within 25 s that a quiet stream's other end has gone, so that it can be opened again. */
-const keepalive = { "grpc.keepalive_time_ms": 15_000, "grpc.keepalive_timeout_ms": 10_000 };
+const KEEPALIVE = { "grpc.keepalive_time_ms": 15_000, "grpc.keepalive_timeout_ms": 10_000 };
 /** grpc-js would wait up to two minutes between its attempts; a coordinator that is back should be found at once. */
-const reconnect = { "grpc.initial_reconnect_backoff_ms": 200, "grpc.max_reconnect_backoff_ms": 2_000 };
+const RECONNECT = { "grpc.initial_reconnect_backoff_ms": 200, "grpc.max_reconnect_backoff_ms": 2_000 };
 /** A large fleet's listing; the server sends no more than it has. */
-const maxResponseBytes = 64 * 1024 * 1024;
+const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
 
 export const operator = OperatorServiceService;
 export const forest = ForageServiceService;
@@ -23,7 +23,7 @@ export const forest = ForageServiceService;
 export interface CoordinatorOptions {
   readonly signal: AbortSignal;
   readonly nowMs: () => number;
-  /** For each request in place of the usual limit. */
+  /** Replaces the usual time limit of each request. */
   readonly timeoutMs: number | undefined;
 }
 
@@ -39,9 +39,9 @@ export class Coordinator {
     try {
       const credentials = withBearer(channelCredentials({ caPem: endpoint.caPem }), endpoint.token);
       this.#client = new Client(`dns:${endpoint.server}`, credentials, {
-        ...keepalive,
-        ...reconnect,
-        "grpc.max_receive_message_length": maxResponseBytes,
+        ...KEEPALIVE,
+        ...RECONNECT,
+        "grpc.max_receive_message_length": MAX_RESPONSE_BYTES,
       });
     } catch (error) {
       const reason = messageOf(error);
@@ -52,7 +52,7 @@ export class Coordinator {
   }
 
   async call<Request, Response>(method: MethodOf<Request, Response>, request: Request): Promise<Response> {
-    const timeoutMs = this.#options.timeoutMs ?? requestTimeoutMs;
+    const timeoutMs = this.#options.timeoutMs ?? REQUEST_TIMEOUT_MS;
     try {
       return await unary(this.#client, method, request, { ...this.#limits(this.#options.signal), timeoutMs });
     } catch (error) {

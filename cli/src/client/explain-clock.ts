@@ -2,8 +2,8 @@ import { X509Certificate } from "node:crypto";
 import { connect, type PeerCertificate } from "node:tls";
 import type { Endpoint } from "../config/settings.ts";
 
-/** For a message only: a coordinator that has just answered answers within this. */
-const probeTimeoutMs = 2_000;
+/** The limit for a request that only improves a message: a coordinator that has just answered answers within it. */
+const PROBE_TIMEOUT_MS = 2_000;
 
 interface Validity {
   readonly from: Date;
@@ -47,7 +47,7 @@ function servedValidity(server: string): Promise<Validity | undefined> {
       socket.destroy();
       resolve(validity);
     };
-    socket.setTimeout(probeTimeoutMs, end);
+    socket.setTimeout(PROBE_TIMEOUT_MS, end);
     socket.once("error", () => end());
     socket.once("secureConnect", () => end(datesOf(socket.getPeerCertificate())));
   });

@@ -4,7 +4,7 @@ import { Metadata, status } from "@grpc/grpc-js";
 import { CliError } from "../errors.ts";
 import { CallError, explain } from "./explain.ts";
 
-const endpoint = {
+const ENDPOINT = {
   server: "host:7600",
   caFile: "/ca.crt",
   caPem: "",
@@ -15,7 +15,7 @@ const endpoint = {
 function explained(code: status, details: string): CallError {
   const error = explain(
     Object.assign(new Error(details), { code, details, metadata: new Metadata() }),
-    endpoint,
+    ENDPOINT,
   );
   assert.ok(error instanceof CallError);
   return error;
@@ -114,11 +114,11 @@ test("a call that the command cancelled explains why", () => {
     details: "Cancelled",
     metadata: new Metadata(),
   });
-  assert.equal(explain(cancelled, endpoint, AbortSignal.abort(reason)), reason);
-  assert.ok(explain(cancelled, endpoint, new AbortController().signal) instanceof CallError);
+  assert.equal(explain(cancelled, ENDPOINT, AbortSignal.abort(reason)), reason);
+  assert.ok(explain(cancelled, ENDPOINT, new AbortController().signal) instanceof CallError);
 });
 
 test("what did not come from a call comes back as it is", () => {
   const error = new TypeError("x");
-  assert.equal(explain(error, endpoint), error);
+  assert.equal(explain(error, ENDPOINT), error);
 });

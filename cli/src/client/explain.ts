@@ -6,7 +6,7 @@ import { CliError, type CliErrorCode } from "../errors.ts";
 import { explainClock, isOutOfTime } from "./explain-clock.ts";
 
 export interface Violation {
-  /** Such as `resources[0].container_service.container.image`. */
+  /** The field's path, such as `resources[0].container_service.container.image`. */
   readonly field: string;
   readonly description: string;
 }

@@ -4,7 +4,7 @@ import type { Flag, Flags, FlagValues } from "./flag.ts";
 import type { GlobalFlags } from "./global-flags.ts";
 
 export interface Operand {
-  /** In the help: `NAME`. */
+  /** The name in the help, such as `NAME`. */
   readonly name: string;
   readonly required?: boolean;
   /** Takes all that follow. Only for the last one. */

@@ -3,7 +3,7 @@ import type { Flags } from "./flag.ts";
 export const OUTPUT_FORMATS = ["table", "wide", "json", "yaml", "name"] as const;
 export type OutputFormat = (typeof OUTPUT_FORMATS)[number];
 
-export const globalFlags = {
+export const GLOBAL_FLAGS = {
   namespace: { kind: "text", short: "n", hint: "NAME", help: "namespace to work in" },
   output: {
     kind: "text",
@@ -25,4 +25,4 @@ export const globalFlags = {
   help: { kind: "switch", short: "h", help: "show help" },
 } as const satisfies Flags;
 
-export type GlobalFlags = typeof globalFlags;
+export type GlobalFlags = typeof GLOBAL_FLAGS;

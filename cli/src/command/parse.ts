@@ -2,12 +2,12 @@ import { type ParseArgsConfig, parseArgs } from "node:util";
 import { CliError } from "../errors.ts";
 import { type Command, isNamed } from "./definition.ts";
 import type { Flag, Flags } from "./flag.ts";
-import { globalFlags } from "./global-flags.ts";
+import { GLOBAL_FLAGS } from "./global-flags.ts";
 import { didYouMean } from "./suggest.ts";
 
 export interface ParsedLine {
   readonly command: Command;
-  /** From the program down to `command`. */
+  /** The commands from the program down to `command`. */
   readonly path: readonly Command[];
   readonly flags: Readonly<Record<string, boolean | string | readonly string[] | undefined>>;
   readonly operands: readonly string[];
@@ -18,7 +18,7 @@ export interface ParsedLine {
 export function parseLine(root: Command, argv: readonly string[]): ParsedLine {
   const { path, rest } = findCommand(root, argv);
   const command = path.at(-1) ?? root;
-  const known: Flags = { ...globalFlags, ...command.flags };
+  const known: Flags = { ...GLOBAL_FLAGS, ...command.flags };
   const { tokens } = parseArgs({
     args: [...rest],
     options: parserOptions(known),
@@ -46,7 +46,7 @@ interface OptionToken {
   readonly inlineValue: boolean | undefined;
 }
 
-/** Goes down the tree by the words that aren't flags, so that global flags may stand anywhere. */
+/** Descends the command tree by the words that aren't flags, so that global flags may stand anywhere. */
 function findCommand(root: Command, argv: readonly string[]): { path: Command[]; rest: string[] } {
   const path = [root];
   const rest: string[] = [];
@@ -80,7 +80,7 @@ export function firstWord(argv: readonly string[]): string | undefined {
 }
 
 function takesNextWord(word: string): boolean {
-  for (const [name, flag] of Object.entries<Flag>(globalFlags)) {
+  for (const [name, flag] of Object.entries<Flag>(GLOBAL_FLAGS)) {
     if (word === `--${name}` || (flag.short !== undefined && word === `-${flag.short}`))
       return flag.kind !== "switch";
   }

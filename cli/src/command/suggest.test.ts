@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { suggest } from "./suggest.ts";
 
-const names = ["container_service", "replicas", "image", "nodes", "pods"];
+const NAMES = ["container_service", "replicas", "image", "nodes", "pods"];
 
 test("finds what was meant", () => {
   const cases: Record<string, string | undefined> = {
@@ -17,5 +17,5 @@ test("finds what was meant", () => {
     strategy: undefined,
     "": undefined,
   };
-  for (const [written, meant] of Object.entries(cases)) assert.equal(suggest(written, names), meant, written);
+  for (const [written, meant] of Object.entries(cases)) assert.equal(suggest(written, NAMES), meant, written);
 });

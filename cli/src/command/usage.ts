@@ -1,6 +1,6 @@
 import type { Command, Operand } from "./definition.ts";
 import type { Flag, Flags } from "./flag.ts";
-import { globalFlags } from "./global-flags.ts";
+import { GLOBAL_FLAGS } from "./global-flags.ts";
 
 /** The help of the last command of the path. */
 export function renderUsage(path: readonly Command[]): string {
@@ -14,7 +14,7 @@ export function renderUsage(path: readonly Command[]): string {
   }
   if (command.operands.length > 0) lines.push("", "Arguments:", ...columns(command.operands.map(operandRow)));
   if (Object.keys(command.flags).length > 0) lines.push("", "Options:", ...columns(flagRows(command.flags)));
-  lines.push("", "Options of every command:", ...columns(flagRows(globalFlags)));
+  lines.push("", "Options of every command:", ...columns(flagRows(GLOBAL_FLAGS)));
   return `${lines.join("\n")}\n`;
 }
 

@@ -7,10 +7,10 @@ import { type Bundle, readBundles } from "../manifest/bundles.ts";
 import { readSources } from "../manifest/read-sources.ts";
 import { assertServing } from "./assert-serving.ts";
 import { followRollouts } from "./follow-rollouts.ts";
-import { choosePruning, type Pruning, pruneFlag, pruneOf } from "./prune.ts";
+import { choosePruning, PRUNE_FLAG, type Pruning, pruneOf } from "./prune.ts";
 import { sendBundle } from "./send-bundle.ts";
 
-export const manifestFlag = {
+export const MANIFEST_FLAG = {
   kind: "list",
   short: "f",
   hint: "FILE|DIR|-",
@@ -26,9 +26,9 @@ removes only what it listed; --prune=yes removes them and --prune=no keeps them 
 Exit codes: 0 done, 1 failed, 2 no node takes it, 3 rolled back, 4 the time given by --timeout is over.
 Ctrl-C only stops watching; the rollout goes on.`,
   flags: {
-    file: manifestFlag,
+    file: MANIFEST_FLAG,
     detach: { kind: "switch", help: "don't follow the rollout, print its id" },
-    prune: pruneFlag,
+    prune: PRUNE_FLAG,
     strict: {
       kind: "switch",
       help: "wait until every service and route of the manifests serves, and fail if one does not",

@@ -7,23 +7,23 @@ import type { Bundle } from "../manifest/bundles.ts";
 import { pause } from "../pause.ts";
 import { routeWord } from "../view/routes.ts";
 
-/** Nodes publish ports and gateways take routes within seconds; a certificate by ACME takes longer. */
-const waitMs = 60_000;
-const pauseMs = 500;
+/** The longest wait. Nodes publish ports and gateways accept routes within seconds; a certificate by ACME takes longer. */
+const WAIT_MS = 60_000;
+const PAUSE_MS = 500;
 
-/** Returns once every service and route of the bundles serves. Throws CliError that names those that don't after `waitMs`. */
+/** Returns once every service and route of the bundles serves. Throws CliError that names those that don't after `WAIT_MS`. */
 export async function assertServing(
   context: Context,
   coordinator: Coordinator,
   bundles: readonly Bundle[],
 ): Promise<void> {
   const { world, signal } = context;
-  const untilMs = world.nowMs() + waitMs;
+  const untilMs = world.nowMs() + WAIT_MS;
   while (true) {
     const idle = await notServing(coordinator, bundles);
     if (idle.length === 0) return;
     if (world.nowMs() >= untilMs) throw new CliError("REFUSED", ["not serving:", ...idle].join("\n"));
-    await pause(pauseMs, signal);
+    await pause(PAUSE_MS, signal);
   }
 }
 

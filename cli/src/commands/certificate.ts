@@ -10,7 +10,7 @@ import { CliError } from "../errors.ts";
 import { EXIT } from "../exit-code.ts";
 import { certificateColumns, describeCertificate } from "../view/certificates.ts";
 
-const hostname = { name: "HOSTNAME", required: true, help: "such as app.example.com" } as const;
+const HOSTNAME = { name: "HOSTNAME", required: true, help: "such as app.example.com" } as const;
 
 const list = defineCommand({
   name: "ls",
@@ -39,7 +39,7 @@ const list = defineCommand({
 const describe = defineCommand({
   name: "describe",
   summary: "Tell all that is known of a hostname's certificate",
-  operands: [hostname],
+  operands: [HOSTNAME],
   run: async (invocation) => {
     const context = contextOf(invocation);
     const [name = ""] = invocation.operands;
@@ -66,7 +66,7 @@ const renew = defineCommand({
   summary: "Renew a certificate now, before its time or after the cause of a failure is removed",
   details: `The present certificate serves until the new one is issued. The command respects waiting times that the authority has set,
 because its limits apply to all hostnames together.`,
-  operands: [hostname],
+  operands: [HOSTNAME],
   run: async (invocation) => {
     const context = contextOf(invocation);
     const [name = ""] = invocation.operands;

@@ -6,7 +6,7 @@ import {
   deleteObjectCommand,
   getCommand,
   listCommand,
-  objectLabelsFlag,
+  OBJECT_LABELS_FLAG,
   putObject,
 } from "./object-commands.ts";
 
@@ -21,7 +21,7 @@ const create = defineCommand({
       hint: "QUANTITY",
       help: "such as 10Gi; without it there is no limit but the disk",
     },
-    label: objectLabelsFlag,
+    label: OBJECT_LABELS_FLAG,
   },
   run: async (invocation) => {
     const context = contextOf(invocation);

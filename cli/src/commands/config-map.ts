@@ -5,17 +5,17 @@ import {
   deleteObjectCommand,
   getCommand,
   listCommand,
-  objectLabelsFlag,
+  OBJECT_LABELS_FLAG,
   putObject,
 } from "./object-commands.ts";
-import { fileFlags, literalFlag, readData } from "./object-data.ts";
+import { FILE_FLAGS, LITERAL_FLAG, readData } from "./object-data.ts";
 
 const set = defineCommand({
   name: "set",
   summary: "Create a config map, or replace all of its values",
   details: `Pods that have it as a volume see the new values at once; those that have it in their environment are replaced.`,
   operands: [{ name: "NAME", required: true, help: "its name" }],
-  flags: { ...literalFlag, ...fileFlags, label: objectLabelsFlag },
+  flags: { ...LITERAL_FLAG, ...FILE_FLAGS, label: OBJECT_LABELS_FLAG },
   run: async (invocation) => {
     const context = contextOf(invocation);
     const { flags } = invocation;

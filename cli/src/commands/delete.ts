@@ -8,13 +8,13 @@ import { readBundles } from "../manifest/bundles.ts";
 import { readSources } from "../manifest/read-sources.ts";
 import { pause } from "../pause.ts";
 import { parseKind } from "../view/kinds.ts";
-import { manifestFlag } from "./apply.ts";
+import { MANIFEST_FLAG } from "./apply.ts";
 import { confirm } from "./confirm.ts";
 import { parseResource } from "./reference.ts";
-import { parseSelector, type Selector, selectorFlag } from "./selector.ts";
+import { parseSelector, SELECTOR_FLAG, type Selector } from "./selector.ts";
 
 /** Pods stop within their grace period; looking more often would not end it sooner. */
-const lookAgainMs = 300;
+const LOOK_AGAIN_MS = 300;
 
 export const deleteCommand = defineCommand({
   name: "delete",
@@ -23,8 +23,8 @@ export const deleteCommand = defineCommand({
 With -f, what is not there any more is passed over.`,
   operands: [{ name: "KIND/NAME", repeated: true, help: "what to remove" }],
   flags: {
-    file: { ...manifestFlag, help: "remove what this manifest holds" },
-    label: { ...selectorFlag, help: "remove what this selects; as with get -l" },
+    file: { ...MANIFEST_FLAG, help: "remove what this manifest holds" },
+    label: { ...SELECTOR_FLAG, help: "remove what this selects; as with get -l" },
     all: { kind: "switch", help: "remove everything of the namespace" },
     yes: { kind: "switch", short: "y", help: "with --all: don't ask" },
     wait: { kind: "switch", help: "wait until nothing of it is left" },
@@ -138,7 +138,7 @@ async function waitUntilGone(
       const { resources } = await coordinator.call(operator.listResources, { namespace, labels: {} });
       if (!resources.some((resource) => resource.deleting && deleted.some((ref) => isSame(ref, resource))))
         break;
-      await pause(lookAgainMs, context.signal);
+      await pause(LOOK_AGAIN_MS, context.signal);
     }
   }
 }

@@ -4,7 +4,7 @@ import { type Coordinator, operator } from "../client/coordinator.ts";
 import { CallError } from "../client/explain.ts";
 
 /** The number of events in the output of `describe`. */
-const lastEvents = 10;
+const LAST_EVENTS = 10;
 
 export function eventFilter(fields: Partial<EventFilter> = {}): EventFilter {
   return { kind: "", name: "", type: "", reason: "", since: undefined, ...fields };
@@ -22,15 +22,15 @@ export async function eventsAbout(
       namespace,
       filter,
       after: 0n,
-      limit: lastEvents,
+      limit: LAST_EVENTS,
     });
     return events;
   } catch (error) {
     // The description is useful without them.
-    const refused = error instanceof CallError && refusals.has(error.status);
+    const refused = error instanceof CallError && REFUSALS.has(error.status);
     if (refused) return [];
     throw error;
   }
 }
 
-const refusals: ReadonlySet<status> = new Set([status.UNIMPLEMENTED, status.PERMISSION_DENIED]);
+const REFUSALS: ReadonlySet<status> = new Set([status.UNIMPLEMENTED, status.PERMISSION_DENIED]);

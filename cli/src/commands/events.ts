@@ -13,11 +13,11 @@ import { toWireTime } from "../view/timestamp.ts";
 import { eventFilter } from "./event-query.ts";
 import { parseObjectReference, parseReference } from "./reference.ts";
 
-const defaultLimit = 500;
+const DEFAULT_LIMIT = 500;
 /** Shown before what comes, so that one sees what led to it. */
-const shownBeforeWatch = 20;
-const firstPauseMs = 250;
-const longestPauseMs = 5_000;
+const SHOWN_BEFORE_WATCH = 20;
+const FIRST_PAUSE_MS = 250;
+const LONGEST_PAUSE_MS = 5_000;
 
 interface Query {
   /** Empty: all, and nodes. */
@@ -41,8 +41,12 @@ With --watch and -o json there is one JSON object a line.`,
     type: { kind: "text", hint: "TYPE", choices: ["Normal", "Warning"], help: "only of this type" },
     reason: { kind: "text", hint: "REASON", help: "only with this reason, such as RolledBack" },
     since: { kind: "text", hint: "DURATION", help: "only those of the last 10m, 2h or the like" },
-    limit: { kind: "text", hint: "COUNT", help: `only the newest so many; ${defaultLimit} by default` },
-    watch: { kind: "switch", short: "w", help: `go on with what comes, after the last ${shownBeforeWatch}` },
+    limit: { kind: "text", hint: "COUNT", help: `only the newest so many; ${DEFAULT_LIMIT} by default` },
+    watch: {
+      kind: "switch",
+      short: "w",
+      help: `go on with what comes, after the last ${SHOWN_BEFORE_WATCH}`,
+    },
   },
   run: async (invocation) => {
     const { flags } = invocation;
@@ -69,7 +73,7 @@ With --watch and -o json there is one JSON object a line.`,
 });
 
 async function list(context: Context, coordinator: Coordinator, query: Query): Promise<ExitCode> {
-  const { namespace, filter, limit = defaultLimit } = query;
+  const { namespace, filter, limit = DEFAULT_LIMIT } = query;
   const found = await coordinator.call(operator.listEvents, { namespace, filter, after: 0n, limit });
   printListing(context, {
     columns: eventColumns({ nowMs: context.world.nowMs(), withNamespace: namespace === "" }),
@@ -81,18 +85,18 @@ async function list(context: Context, coordinator: Coordinator, query: Query): P
   return EXIT.ok;
 }
 
-/** Until it is interrupted. A stream that breaks is opened again where it broke. */
+/** Prints events until interrupted. Opens a broken stream again at the same position. */
 async function watch(context: Context, coordinator: Coordinator, query: Query): Promise<ExitCode> {
-  const { namespace, filter, limit = shownBeforeWatch } = query;
+  const { namespace, filter, limit = SHOWN_BEFORE_WATCH } = query;
   const { world, signal } = context;
   const before = await coordinator.call(operator.listEvents, { namespace, filter, after: 0n, limit });
   for (const event of before.events) print(context, query, event);
   let after = before.sequence;
-  for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 2, longestPauseMs)) {
+  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
     try {
       const stream = coordinator.stream(operator.watchEvents, { namespace, filter, after });
       for await (const batch of stream) {
-        pauseMs = firstPauseMs;
+        pauseMs = FIRST_PAUSE_MS;
         if (batch.gap) world.stderr.write("some events are missing: they are no longer kept\n");
         for (const event of batch.events) print(context, query, event);
         after = batch.sequence;

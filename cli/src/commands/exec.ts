@@ -9,7 +9,7 @@ import { findPod } from "./find.ts";
 import { parseReference } from "./reference.ts";
 
 /** Errors that end this command itself keep their own code. Any other code must not look like the command's. */
-const ownCodes: readonly CliErrorCode[] = ["INTERRUPTED", "TIMED_OUT", "OUTPUT_CLOSED", "USAGE", "CONFIG"];
+const OWN_CODES: readonly CliErrorCode[] = ["INTERRUPTED", "TIMED_OUT", "OUTPUT_CLOSED", "USAGE", "CONFIG"];
 
 export const exec = defineCommand({
   name: "exec",
@@ -52,7 +52,7 @@ export const exec = defineCommand({
         }
       });
     } catch (error) {
-      if (!(error instanceof CliError) || ownCodes.includes(error.code)) throw error;
+      if (!(error instanceof CliError) || OWN_CODES.includes(error.code)) throw error;
       throw new CliError(error.code, error.message, { cause: error, exitCode: EXIT.execFailed });
     }
   },

@@ -8,7 +8,7 @@ import type { Coordinator } from "../client/coordinator.ts";
 import { CliError } from "../errors.ts";
 
 /** An operand that names a workspace. */
-export const workspaceOperand = {
+export const WORKSPACE_OPERAND = {
   name: "WORKSPACE",
   required: true,
   help: "a workspace by its instance id or its meta id",

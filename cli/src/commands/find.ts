@@ -4,12 +4,12 @@ import { suggest } from "../command/suggest.ts";
 import { CliError } from "../errors.ts";
 import { shortUid } from "../view/pods.ts";
 
-/** More names than these don't help. */
-const maxNamed = 5;
+/** The limit of names in the message; more would not help the user. */
+const MAX_NAMED = 5;
 
 /** Finds a pod by its name or the beginning of its uid. An error names similar ones. */
 export async function findPod(coordinator: Coordinator, namespace: string, name: string): Promise<Pod> {
-  const answer = await coordinator.call(operator.listPods, { ...everyPod, namespace, name });
+  const answer = await coordinator.call(operator.listPods, { ...EVERY_POD, namespace, name });
   // A failed pod that is kept is meant only where no present pod is.
   const pods = answer.pods.length > 0 ? answer.pods : answer.kept;
   const exact = pods.find((pod) => pod.name === name) ?? (pods.length === 1 ? pods[0] : undefined);
@@ -18,7 +18,7 @@ export async function findPod(coordinator: Coordinator, namespace: string, name:
     const names = pods.map((pod) => `${pod.name} (${shortUid(pod.uid)})`);
     throw new CliError("AMBIGUOUS", `"${name}" begins the uids of ${pods.length} pods: ${shorten(names)}`);
   }
-  const all = await coordinator.call(operator.listPods, { ...everyPod, namespace });
+  const all = await coordinator.call(operator.listPods, { ...EVERY_POD, namespace });
   const ofWorkload = all.pods.find((pod) => pod.workloadName === name);
   if (ofWorkload !== undefined) {
     throw new CliError(
@@ -50,7 +50,7 @@ export async function findPodsAndKeptOf(
   namespace: string,
   { kind, name }: WorkloadReference,
 ): Promise<{ readonly present: readonly Pod[]; readonly kept: readonly Pod[] }> {
-  const request = { ...everyPod, namespace, workload: name };
+  const request = { ...EVERY_POD, namespace, workload: name };
   const { pods, kept } = await coordinator.call(operator.listPods, request);
   return { present: oldestFirst(pods, kind), kept: oldestFirst(kept, kind) };
 }
@@ -83,7 +83,7 @@ export async function findNode(coordinator: Coordinator, name: string): Promise<
   return found;
 }
 
-/** Says what there is instead. An empty namespace stands for all. */
+/** Returns the error for an object that doesn't exist, with the names that do. An empty namespace means all. */
 export function notFound(
   what: string,
   name: string,
@@ -97,9 +97,9 @@ export function notFound(
   return new CliError("NOT_FOUND", `there is no ${what} "${name}"${where}${hint}`);
 }
 
-const everyPod = { labels: {}, workload: "", node: "", name: "" };
+const EVERY_POD = { labels: {}, workload: "", node: "", name: "" };
 
 function shorten(names: readonly string[]): string {
-  const rest = names.length - maxNamed;
-  return `${names.slice(0, maxNamed).join(", ")}${rest > 0 ? ` and ${rest} more` : ""}`;
+  const rest = names.length - MAX_NAMED;
+  return `${names.slice(0, MAX_NAMED).join(", ")}${rest > 0 ? ` and ${rest} more` : ""}`;
 }

@@ -24,10 +24,12 @@ interface Workload {
   readonly name: string;
 }
 
-/** Each is a stream through coordinator and agent. */
-const maxFollowed = 50;
-/** Pods that come later are seen from their first line on, so that looking more often would show nothing more. */
-const lookAgainMs = 2_000;
+/** The limit of pods followed. Each is a stream through coordinator and agent. */
+const MAX_FOLLOWED = 50;
+/**
+ * The interval between looks for new pods. Their logs are read from the first line, so a shorter one would show nothing more.
+ */
+const LOOK_AGAIN_MS = 2_000;
 
 /** One pod's container, until it ends. */
 export async function followPod(following: Following, pod: Pod): Promise<void> {
@@ -35,30 +37,30 @@ export async function followPod(following: Following, pod: Pod): Promise<void> {
   await follow(following, pod, { restarts: false }, (data) => write(stdout, data, following.context.signal));
 }
 
-/** All pods of a workload side by side, and those that come later, until none is left that could write. */
+/** Follows all pods of a workload at once, including later ones, until none is left that could write. */
 export async function followWorkload(
   following: Following,
   workload: Workload,
   first: readonly Pod[],
 ): Promise<void> {
   const { context, coordinator } = following;
-  if (first.length > maxFollowed)
+  if (first.length > MAX_FOLLOWED)
     throw new CliError(
       "USAGE",
-      `${first.length} pods are too many to follow at once (at most ${maxFollowed}): name one`,
+      `${first.length} pods are too many to follow at once (at most ${MAX_FOLLOWED}): name one`,
     );
   const followers = new Followers(following, Math.max(...first.map(({ name }) => name.length)));
   // Earlier lines are shown by the options, and later ones completely.
   followers.update(first, following.options);
   while (true) {
-    await Promise.race([followers.allEnded(), pause(lookAgainMs, context.signal)]);
+    await Promise.race([followers.allEnded(), pause(LOOK_AGAIN_MS, context.signal)]);
     const failure = followers.failure;
     if (failure !== undefined) throw failure;
     const pods = await listed(coordinator, context, workload);
     if (pods === undefined) continue;
     followers.update(pods, { ...following.options, tailLines: undefined, since: undefined });
     if (followers.open === 0 && pods.every(isOver)) return;
-    await pause(lookAgainMs / 4, context.signal);
+    await pause(LOOK_AGAIN_MS / 4, context.signal);
   }
 }
 
@@ -98,7 +100,7 @@ class Followers {
   async allEnded(): Promise<void> {
     await Promise.all(this.#open.values());
     // Nothing is open: whether something comes is for the next look to see.
-    await pause(lookAgainMs, this.#following.context.signal);
+    await pause(LOOK_AGAIN_MS, this.#following.context.signal);
   }
 
   update(pods: readonly Pod[], options: LogOptions): void {
@@ -108,8 +110,8 @@ class Followers {
     for (const uid of this.#said.keys()) if (uid !== "" && !present.has(uid)) this.#said.delete(uid);
     for (const pod of pods) {
       if (this.#open.has(pod.uid) || this.#done.has(pod.uid)) continue;
-      if (this.#open.size >= maxFollowed) {
-        this.#say("", `more than ${maxFollowed} pods: those that come now are not followed`);
+      if (this.#open.size >= MAX_FOLLOWED) {
+        this.#say("", `more than ${MAX_FOLLOWED} pods: those that come now are not followed`);
         return;
       }
       const end = this.#run(pod, options).finally(() => this.#open.delete(pod.uid));

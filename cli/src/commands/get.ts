@@ -8,17 +8,17 @@ import { EXIT } from "../exit-code.ts";
 import { endpointAddress, endpointColumns } from "../view/endpoints.ts";
 import { cronJobColumns } from "../view/jobs.ts";
 import { parseKind, RESOURCE_KINDS } from "../view/kinds.ts";
-import { OBJECT_KINDS, type ObjectKind, objectWords, parseObjectKind } from "../view/object-kinds.ts";
+import { OBJECT_KINDS, OBJECT_WORDS, type ObjectKind, parseObjectKind } from "../view/object-kinds.ts";
 import { podColumns } from "../view/pods.ts";
 import { resourceColumns } from "../view/resources.ts";
 import { notFound } from "./find.ts";
 import { printNodes } from "./node-ls.ts";
 import { listObjects } from "./object-commands.ts";
-import { parseSelector, type Selector, selectorFlag } from "./selector.ts";
+import { parseSelector, SELECTOR_FLAG, type Selector } from "./selector.ts";
 
-const listings = ["resources", "pods", "nodes", "endpoints"] as const;
-type What = (typeof listings)[number] | (typeof RESOURCE_KINDS)[number] | ObjectKind;
-const offers = [...listings, ...RESOURCE_KINDS, ...OBJECT_KINDS.map((kind) => objectWords[kind].many)];
+const LISTINGS = ["resources", "pods", "nodes", "endpoints"] as const;
+type What = (typeof LISTINGS)[number] | (typeof RESOURCE_KINDS)[number] | ObjectKind;
+const offers = [...LISTINGS, ...RESOURCE_KINDS, ...OBJECT_KINDS.map((kind) => OBJECT_WORDS[kind].many)];
 
 interface Query {
   readonly name: string | undefined;
@@ -31,7 +31,7 @@ interface Query {
 export const get = defineCommand({
   name: "get",
   summary: "List what is deployed and where it runs",
-  details: `WHAT NAME can be written as WHAT/NAME. WHAT is resources (the default), pods, nodes, endpoints, a kind: ${RESOURCE_KINDS.join(", ")}; or what pods refer to: ${OBJECT_KINDS.map((kind) => objectWords[kind].many).join(", ")}.
+  details: `WHAT NAME can be written as WHAT/NAME. WHAT is resources (the default), pods, nodes, endpoints, a kind: ${RESOURCE_KINDS.join(", ")}; or what pods refer to: ${OBJECT_KINDS.map((kind) => OBJECT_WORDS[kind].many).join(", ")}.
 NAME is a name; for pods also the beginning of a uid; for endpoints the service's name.`,
   operands: [
     { name: "WHAT", offers, help: "what to list; resources by default" },
@@ -39,7 +39,7 @@ NAME is a name; for pods also the beginning of a uid; for endpoints the service'
   ],
   flags: {
     "all-namespaces": { kind: "switch", short: "A", help: "of all namespaces" },
-    label: selectorFlag,
+    label: SELECTOR_FLAG,
     node: { kind: "text", hint: "NAME", help: "only pods on this node" },
   },
   run: async (invocation) => {
@@ -80,7 +80,7 @@ function splitWhat([what, name]: readonly string[]): readonly [
 
 function parseWhat(text = "resources"): What {
   const plain = text.toLowerCase();
-  const listing = listings.find((each) => each === plain || each === `${plain}s`);
+  const listing = LISTINGS.find((each) => each === plain || each === `${plain}s`);
   const what = plain === "po" ? "pods" : (listing ?? parseKind(text) ?? parseObjectKind(text));
   if (what !== undefined) return what;
   throw new CliError("USAGE", `there is no "${text}" to list${didYouMean(text, offers)}`);

@@ -5,7 +5,7 @@ import { contextOf, printListing, withCoordinator } from "../context.ts";
 import { CliError } from "../errors.ts";
 import { EXIT } from "../exit-code.ts";
 import { jobColumns } from "../view/jobs.ts";
-import { parseSelector, selectorFlag } from "./selector.ts";
+import { parseSelector, SELECTOR_FLAG } from "./selector.ts";
 
 export const jobLs = defineCommand({
   name: "ls",
@@ -13,7 +13,7 @@ export const jobLs = defineCommand({
   details: "Runs of cron jobs are listed with their OWNER.",
   flags: {
     "all-namespaces": { kind: "switch", short: "A", help: "of all namespaces" },
-    label: selectorFlag,
+    label: SELECTOR_FLAG,
   },
   run: async (invocation) => {
     const { flags } = invocation;

@@ -9,7 +9,7 @@ import { pause } from "../pause.ts";
 import { completions, jobStatus } from "../view/jobs.ts";
 
 /** Jobs take seconds to hours, so half a second more doesn't matter. */
-const lookMs = 500;
+const LOOK_MS = 500;
 
 export const jobRun = defineCommand({
   name: "run",
@@ -64,7 +64,7 @@ async function wait(context: Context, coordinator: Coordinator, name: string): P
         return condition === "Complete" ? EXIT.ok : EXIT.failed;
       }
     }
-    await pause(lookMs, signal);
+    await pause(LOOK_MS, signal);
   }
 }
 

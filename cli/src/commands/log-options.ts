@@ -3,7 +3,7 @@ import type { FlagValues } from "../command/flag.ts";
 import { durationFlag } from "../duration-flag.ts";
 import { CliError } from "../errors.ts";
 
-export const logFlags = {
+export const LOG_FLAGS = {
   follow: { kind: "switch", short: "f", help: "go on with what is written from now on" },
   container: { kind: "text", short: "c", hint: "NAME", help: "which container; the main one by default" },
   tail: { kind: "text", hint: "LINES", help: "only so many lines from the end" },
@@ -21,7 +21,7 @@ export const logFlags = {
   previous: { kind: "switch", short: "p", help: "of the terminated container before the present one" },
 } as const;
 
-export function logOptions(flags: FlagValues<typeof logFlags>, nowMs: number): LogOptions {
+export function logOptions(flags: FlagValues<typeof LOG_FLAGS>, nowMs: number): LogOptions {
   if (flags.follow && flags.previous)
     throw new CliError(
       "USAGE",

@@ -9,7 +9,7 @@ import { Lines, prefixLines } from "../session/lines.ts";
 import { write } from "../session/write.ts";
 import { findPod, findPodsOf, findResource } from "./find.ts";
 import { followPod, followWorkload } from "./follow-logs.ts";
-import { logFlags, logOptions } from "./log-options.ts";
+import { LOG_FLAGS, logOptions } from "./log-options.ts";
 import { parseReference } from "./reference.ts";
 
 export const logs = defineCommand({
@@ -24,7 +24,7 @@ export const logs = defineCommand({
       help: "a pod by name or the beginning of its uid, or a workload",
     },
   ],
-  flags: logFlags,
+  flags: LOG_FLAGS,
   run: async (invocation) => {
     const { flags, operands } = invocation;
     const context = contextOf(invocation);
@@ -77,7 +77,7 @@ async function copy(context: Context, coordinator: Coordinator, request: LogsReq
   }
 }
 
-/** Pods one after the other, each line with its pod if there are several. */
+/** Prints the logs of the pods one after the other. Each line names its pod if there are several. */
 async function copyAll(
   context: Context,
   coordinator: Coordinator,

@@ -9,8 +9,8 @@ import { EXIT } from "../exit-code.ts";
 import type { Column } from "../output/table.ts";
 import { age, toMs } from "../view/timestamp.ts";
 
-const name = { name: "NAME", required: true, help: "what custom_metrics call it" } as const;
-const of = {
+const NAME = { name: "NAME", required: true, help: "what custom_metrics call it" } as const;
+const OF = {
   workload: { kind: "text", hint: "NAME", help: "of this container service only" },
   pod: { kind: "text", hint: "NAME", help: "of this pod only" },
 } as const;
@@ -20,9 +20,9 @@ const set = defineCommand({
   summary: "Push a value of a custom metric, which autoscaling steers by until it runs out",
   details: `Without --workload and --pod it is of every container service of the namespace that steers by the metric.
 The coordinator keeps values in memory: after its restart they are missing until they are pushed again.`,
-  operands: [name, { name: "VALUE", required: true, help: "a number of at least 0" }],
+  operands: [NAME, { name: "VALUE", required: true, help: "a number of at least 0" }],
   flags: {
-    ...of,
+    ...OF,
     for: { kind: "text", hint: "DURATION", help: "how long it counts; 1m by default, at most 1h" },
   },
   run: async (invocation) => {
@@ -44,7 +44,7 @@ The coordinator keeps values in memory: after its restart they are missing until
 const list = defineCommand({
   name: "ls",
   summary: "List the pushed values that still count",
-  operands: [{ ...name, required: false }],
+  operands: [{ ...NAME, required: false }],
   run: async (invocation) => {
     const context = contextOf(invocation);
     const request = { namespace: context.settings.namespace, name: invocation.operands[0] ?? "" };
@@ -59,8 +59,8 @@ const list = defineCommand({
 const remove = defineCommand({
   name: "delete",
   summary: "Take a pushed value back before it runs out",
-  operands: [name],
-  flags: of,
+  operands: [NAME],
+  flags: OF,
   run: async (invocation) => {
     const context = contextOf(invocation);
     const { workload = "", pod = "" } = invocation.flags;

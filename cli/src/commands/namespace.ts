@@ -15,13 +15,13 @@ import {
   violationLines,
 } from "../view/namespaces.ts";
 
-const name = { name: "NAMESPACE", required: true, help: "name of the namespace" } as const;
+const NAME = { name: "NAMESPACE", required: true, help: "name of the namespace" } as const;
 const NONE = "there are no namespaces yet";
-const roles = ["editor", "admin", "global"] as const;
-const role = {
+const ROLES = ["editor", "admin", "global"] as const;
+const ROLE = {
   kind: "text",
   hint: "ROLE",
-  choices: roles,
+  choices: ROLES,
   help: "only for tokens with this role in the namespace; global: for tokens of all namespaces. Default: editor and admin",
 } as const;
 
@@ -39,7 +39,7 @@ const ls = defineCommand({
 const policyGet = defineCommand({
   name: "get",
   summary: "Show what pods may be created in a namespace, and by whom",
-  operands: [name],
+  operands: [NAME],
   run: async (invocation) => {
     const context = contextOf(invocation);
     const [found] = await namespaces(context, invocation.operands[0] ?? "");
@@ -64,9 +64,9 @@ const policySet = defineCommand({
   details: `Replaces the policy as a whole: what isn't given is not allowed beyond the profile. The profiles are those of Kubernetes:
 privileged allows everything, baseline what doesn't reach the host (the default for tokens limited to namespaces), restricted demands
 hardened pods. Running pods stay as they are, cron jobs that violate the policy start no further runs, and both are named in a warning.`,
-  operands: [name],
+  operands: [NAME],
   flags: {
-    role,
+    role: ROLE,
     profile: {
       kind: "text",
       hint: "PROFILE",
@@ -112,7 +112,7 @@ hardened pods. Running pods stay as they are, cron jobs that violate the policy 
 const quotaGet = defineCommand({
   name: "get",
   summary: "Show a namespace's quota and what is used of it",
-  operands: [name],
+  operands: [NAME],
   run: async (invocation) => {
     const context = contextOf(invocation);
     printQuotas(context, await namespaces(context, invocation.operands[0] ?? ""));
@@ -130,7 +130,7 @@ const quotaLs = defineCommand({
   },
 });
 
-const amounts = {
+const AMOUNTS = {
   pods: { kind: "text", hint: "NUMBER", help: "pods that workloads ask for at most" },
   cpu: { kind: "text", hint: "CORES", help: "sum of the pods' requests, such as 4 or 2500m" },
   memory: { kind: "text", hint: "BYTES", help: "sum of the pods' requests, such as 8Gi" },
@@ -143,16 +143,16 @@ const quotaSet = defineCommand({
   summary: "Limit the resources of a namespace",
   details: `Changes the limits that are given; "none" removes one. A limit that is set applies to every caller. The defaults (1000 pods,
 1000 objects, 64Mi) apply only to tokens that are limited to namespaces. Existing pods and objects stay.`,
-  operands: [name],
+  operands: [NAME],
   flags: {
-    ...amounts,
+    ...AMOUNTS,
     default: { kind: "switch", help: "remove all limits first: the defaults apply again" },
   },
   run: async (invocation) => {
     const context = contextOf(invocation);
     const { flags } = invocation;
     const limits: Record<string, string> = {};
-    for (const resource of Object.keys(amounts) as (keyof typeof amounts)[]) {
+    for (const resource of Object.keys(AMOUNTS) as (keyof typeof AMOUNTS)[]) {
       const text = flags[resource];
       if (text !== undefined) limits[resource] = text === "none" ? "" : text;
     }

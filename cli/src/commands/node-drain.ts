@@ -8,7 +8,7 @@ import { pause } from "../pause.ts";
 import { drainLines, drainSummary } from "../view/drain.ts";
 
 /** Between tries while the coordinator is away, as when it is being restarted: the drain goes on with it. */
-const reconnectMs = 1_000;
+const RECONNECT_MS = 1_000;
 
 export const nodeDrain = defineCommand({
   name: "drain",
@@ -51,7 +51,7 @@ The drain continues without this command; \`forage node uncordon NODE\` cancels 
 });
 
 /** A state that only a newer coordinator has is no success. */
-const codes: Readonly<Record<string, ExitCode>> = { drained: EXIT.ok, failed: EXIT.timedOut };
+const CODES: Readonly<Record<string, ExitCode>> = { drained: EXIT.ok, failed: EXIT.timedOut };
 
 async function watch(context: Context, coordinator: Coordinator, name: string): Promise<ExitCode> {
   const { world, format, signal } = context;
@@ -68,7 +68,7 @@ async function watch(context: Context, coordinator: Coordinator, name: string): 
     } catch (error) {
       if (!(error instanceof CallError && error.passing)) throw error;
     }
-    await pause(reconnectMs, signal);
+    await pause(RECONNECT_MS, signal);
   }
   const done = last;
   printOne(
@@ -76,5 +76,5 @@ async function watch(context: Context, coordinator: Coordinator, name: string): 
     () => WatchDrainResponse.toJSON(done),
     () => `${drainSummary(name, done)}\n`,
   );
-  return codes[done.drain?.state ?? ""] ?? EXIT.failed;
+  return CODES[done.drain?.state ?? ""] ?? EXIT.failed;
 }

@@ -24,7 +24,7 @@ export function printNodes(context: Context, nodes: readonly Node[], single: boo
     rows: nodes,
     json: Node.toJSON,
     name: ({ name }) => `node/${name}`,
-    none: "no node has joined yet: `forage token create` makes a token to join with",
+    none: "no node has joined yet: `forage node add` prints the command with which a host joins",
     single,
   });
 }

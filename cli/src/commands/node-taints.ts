@@ -8,19 +8,19 @@ import { EXIT, type ExitCode } from "../exit-code.ts";
 import { parseLabels } from "./labels.ts";
 import { printNodes } from "./node-ls.ts";
 
-const node = { name: "NODE", required: true, help: "name of the node" } as const;
+const NODE = { name: "NODE", required: true, help: "name of the node" } as const;
 
 export const nodeCordon = defineCommand({
   name: "cordon",
   summary: "Give a node no more pods; those it has stay",
-  operands: [node],
+  operands: [NODE],
   run: (invocation) => update(invocation, { unschedulable: true }),
 });
 
 export const nodeUncordon = defineCommand({
   name: "uncordon",
   summary: "Give a node pods again",
-  operands: [node],
+  operands: [NODE],
   run: (invocation) => update(invocation, { unschedulable: false }),
 });
 
@@ -29,7 +29,7 @@ export const nodeTaint: Command = defineCommand({
   summary: "Keep pods off a node that don't tolerate it",
   details: `EFFECT is NoSchedule (no new pods), PreferNoSchedule (rather not) or NoExecute (those that it has leave, too).
 A taint with the same key and effect gets the new value.`,
-  operands: [node, { name: "KEY[=VALUE]:EFFECT", required: true, repeated: true, help: "taints to set" }],
+  operands: [NODE, { name: "KEY[=VALUE]:EFFECT", required: true, repeated: true, help: "taints to set" }],
   run: (invocation) => update(invocation, { setTaints: invocation.operands.slice(1).map(parseTaint) }),
 });
 
@@ -37,7 +37,7 @@ export const nodeUntaint: Command = defineCommand({
   name: "untaint",
   summary: "Take taints off a node",
   operands: [
-    node,
+    NODE,
     {
       name: "KEY[:EFFECT]",
       required: true,
@@ -54,7 +54,7 @@ export const nodeLabel: Command = defineCommand({
   details: `A label that is set here overrides the one that the node reports. KEY- removes it, and the reported value applies again.
 forage.dev/gateway=NAME makes the node serve the gateway NAME. A node can't set labels of forage.dev and kubernetes.io itself.`,
   operands: [
-    node,
+    NODE,
     { name: "KEY=VALUE", required: true, repeated: true, help: "labels to set; KEY- takes one off" },
   ],
   run: (invocation) => {
@@ -83,8 +83,8 @@ async function update(invocation: Invocation, change: Partial<UpdateNodeRequest>
   return EXIT.ok;
 }
 
-/** Reports whether key, value and effect are what they may be, the coordinator says. */
-function parseTaint(text: string): Taint {
+/** The coordinator checks key, value and effect. */
+export function parseTaint(text: string): Taint {
   const [, key, value = "", effect] = /^([^=:]+)(?:=([^:]*))?:([^:]+)$/.exec(text) ?? [];
   if (key === undefined || effect === undefined)
     throw new CliError("USAGE", `"${text}" is not KEY=VALUE:EFFECT or KEY:EFFECT`);

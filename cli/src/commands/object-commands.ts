@@ -5,18 +5,18 @@ import { type Context, contextOf, printListing, printOne, withCoordinator } from
 import { CliError } from "../errors.ts";
 import { EXIT } from "../exit-code.ts";
 import { describeObject } from "../view/describe-object.ts";
-import { type ObjectKind, objectWords } from "../view/object-kinds.ts";
+import { OBJECT_WORDS, type ObjectKind } from "../view/object-kinds.ts";
 import { objectColumns } from "../view/objects.ts";
 import { notFound } from "./find.ts";
 import { parseLabels } from "./labels.ts";
-import { parseSelector, type Selector, selectorFlag } from "./selector.ts";
+import { parseSelector, SELECTOR_FLAG, type Selector } from "./selector.ts";
 
 /** The specification that an object of a kind is stored with. */
 export type ObjectSpec = NonNullable<ApiObject["spec"]>;
 
-const nameOperand = { name: "NAME", required: true, help: "its name" } as const;
+const NAME_OPERAND = { name: "NAME", required: true, help: "its name" } as const;
 
-export const objectLabelsFlag = {
+export const OBJECT_LABELS_FLAG = {
   kind: "list",
   short: "l",
   hint: "KEY=VALUE",
@@ -40,7 +40,7 @@ export async function putObject(
   const response = await withCoordinator(context, (coordinator) =>
     coordinator.call(operator.putObject, request),
   );
-  const reference = `${objectWords[kind].one}/${name}`;
+  const reference = `${OBJECT_WORDS[kind].one}/${name}`;
   printOne(
     context,
     () => ({ action: response.action, object: toJson(response.object) }),
@@ -63,7 +63,7 @@ export async function listObjects(
   const namespace = kind === "priority_class" ? "" : query.namespace;
   const answer = await coordinator.call(operator.listObjects, { namespace, kind, labels: selector.equal });
   const objects = answer.objects.filter(({ labels }) => selector.matches(labels));
-  const { one, many } = objectWords[kind];
+  const { one, many } = OBJECT_WORDS[kind];
   const rows = name === undefined ? objects : objects.filter((object) => object.name === name);
   if (name !== undefined && rows.length === 0) throw notFound(one, name, namespace, objects);
   printListing(context, {
@@ -86,14 +86,14 @@ export async function showObject(
 ): Promise<void> {
   const request = { namespace: namespaceOf(context, kind), kind, name };
   const { object } = await coordinator.call(operator.getObject, request);
-  if (object === undefined) throw notFound(objectWords[kind].one, name, request.namespace, []);
+  if (object === undefined) throw notFound(OBJECT_WORDS[kind].one, name, request.namespace, []);
   const values = reveal ? (await coordinator.call(operator.revealObject, request)).object : undefined;
   printOne(
     context,
     () => toJson(values ?? object),
     () =>
       context.format === "name"
-        ? `${objectWords[kind].one}/${name}\n`
+        ? `${OBJECT_WORDS[kind].one}/${name}\n`
         : describeObject(kind, object, { nowMs: context.world.nowMs(), paint: context.paint, values }),
   );
 }
@@ -101,10 +101,10 @@ export async function showObject(
 export function listCommand(kind: ObjectKind): Command {
   return defineCommand({
     name: "list",
-    summary: `List ${objectWords[kind].many}`,
+    summary: `List ${OBJECT_WORDS[kind].many}`,
     flags: {
       "all-namespaces": { kind: "switch", short: "A", help: "of all namespaces" },
-      label: selectorFlag,
+      label: SELECTOR_FLAG,
     },
     run: async (invocation) => {
       const context = contextOf(invocation);
@@ -122,8 +122,8 @@ export function listCommand(kind: ObjectKind): Command {
 export function getCommand(kind: ObjectKind): Command {
   return defineCommand({
     name: "get",
-    summary: `Show one ${objectWords[kind].one}`,
-    operands: [nameOperand],
+    summary: `Show one ${OBJECT_WORDS[kind].one}`,
+    operands: [NAME_OPERAND],
     run: async (invocation) => {
       const context = contextOf(invocation);
       const [name = ""] = invocation.operands;
@@ -134,7 +134,7 @@ export function getCommand(kind: ObjectKind): Command {
 }
 
 export function deleteObjectCommand(kind: ObjectKind): Command {
-  const { one, many } = objectWords[kind];
+  const { one, many } = OBJECT_WORDS[kind];
   return defineCommand({
     name: "delete",
     summary: `Remove ${many}`,

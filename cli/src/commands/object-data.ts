@@ -5,7 +5,7 @@ import { CliError } from "../errors.ts";
 import type { World } from "../world.ts";
 
 /** Flags for values that come from a file. A value in the command line could be read by other users of the machine. */
-export const fileFlags = {
+export const FILE_FLAGS = {
   "from-file": {
     kind: "list",
     hint: "[KEY=]FILE",
@@ -18,14 +18,14 @@ export const fileFlags = {
   },
 } as const;
 
-export const literalFlag = {
+export const LITERAL_FLAG = {
   "from-literal": { kind: "list", hint: "KEY=VALUE", help: "a value as it stands" },
 } as const;
 
-export type DataFlags = FlagValues<typeof fileFlags> & { readonly "from-literal"?: readonly string[] };
+export type DataFlags = FlagValues<typeof FILE_FLAGS> & { readonly "from-literal"?: readonly string[] };
 
 /** The coordinator takes no more for one object. */
-const maxBytes = 1024 * 1024;
+const MAX_BYTES = 1024 * 1024;
 
 /** Returns the data of all flags together. A key that is given twice is an error. Values never appear in messages. */
 export async function readData(
@@ -61,14 +61,14 @@ export async function readData(
   return Object.fromEntries(data);
 }
 
-/** All of a file or of standard input (`-`), up to what one object may hold. */
+/** Reads a whole file or standard input (`-`), up to the size limit of one object. */
 export async function readBytes(path: string, stdin: World["stdin"]): Promise<Buffer> {
   const name = path === "-" ? "standard input" : path;
   const chunks: Buffer[] = [];
   let length = 0;
   const add = (chunk: Uint8Array): void => {
     length += chunk.length;
-    if (length > maxBytes) throw new CliError("USAGE", `${name} is longer than ${maxBytes} bytes`);
+    if (length > MAX_BYTES) throw new CliError("USAGE", `${name} is longer than ${MAX_BYTES} bytes`);
     chunks.push(Buffer.from(chunk));
   };
   if (path === "-") for await (const chunk of stdin) add(Buffer.from(chunk));

@@ -3,13 +3,13 @@ import { operator } from "../client/coordinator.ts";
 import { CallError } from "../client/explain.ts";
 import { defineCommand } from "../command/definition.ts";
 import { type Context, contextOf, printOne, withCoordinator } from "../context.ts";
-import { CliError } from "../errors.ts";
 import { EXIT, type ExitCode } from "../exit-code.ts";
 import { readBundles } from "../manifest/bundles.ts";
 import { explainViolations } from "../manifest/explain-violations.ts";
 import { readSources } from "../manifest/read-sources.ts";
 import { describePlanned } from "../view/plan.ts";
-import { manifestFlag } from "./apply.ts";
+import { MANIFEST_FLAG } from "./apply.ts";
+import { answerByExitCode } from "./plan-exit.ts";
 
 export const plan = defineCommand({
   name: "plan",
@@ -18,16 +18,8 @@ export const plan = defineCommand({
 apply. It supposes that new pods become ready and that those which are stopped end. Steps of one round are taken together.
 Resources that the apply would remove, unless it is given --prune=no, come last.
 Exit codes: 0 nothing would change, 1 something would, 255 the plan could not be made.`,
-  flags: { file: manifestFlag },
-  run: async (invocation) => {
-    try {
-      return await run(contextOf(invocation), invocation.flags.file);
-    } catch (error) {
-      // Scripts tell "there are changes" from "it went wrong" by the code.
-      if (!(error instanceof CliError) || error.exitCode !== EXIT.failed) throw error;
-      throw new CliError(error.code, error.message, { cause: error, exitCode: EXIT.planFailed });
-    }
-  },
+  flags: { file: MANIFEST_FLAG },
+  run: (invocation) => answerByExitCode(() => run(contextOf(invocation), invocation.flags.file)),
 });
 
 async function run(context: Context, files: readonly string[]): Promise<ExitCode> {

@@ -12,9 +12,9 @@ import { forwardConnection } from "../session/forward-connection.ts";
 import { listen, type PortListener } from "../session/listen.ts";
 import { type ForwardTarget, findForwardTarget } from "./forward-target.ts";
 
-const maxPort = 65_535;
-/** Each is a listener. */
-const maxPorts = 32;
+const MAX_PORT = 65_535;
+/** The limit of ports. Each needs a listener. */
+const MAX_PORTS = 32;
 
 export const portForward = defineCommand({
   name: "port-forward",
@@ -45,7 +45,7 @@ It continues until it is interrupted, or until the pod that was named is gone. E
     const context = contextOf(invocation);
     const [target = "", ...texts] = invocation.operands;
     const ports = texts.map(parsePorts);
-    if (ports.length > maxPorts) throw new CliError("USAGE", `at most ${maxPorts} ports at once`);
+    if (ports.length > MAX_PORTS) throw new CliError("USAGE", `at most ${MAX_PORTS} ports at once`);
     const address = invocation.flags.address ?? "127.0.0.1";
     return withCoordinator(context, (coordinator) =>
       new PortForward(context, coordinator, target).run(address, ports),
@@ -62,10 +62,10 @@ interface Ports {
 export function parsePorts(text: string): Ports {
   const [, local, remote = ""] = /^(?:(\d*):)?(\d+)$/.exec(text) ?? [];
   const ports = { local: Number(local ?? remote), remote: Number(remote) };
-  if (ports.remote < 1 || ports.remote > maxPort || ports.local > maxPort)
+  if (ports.remote < 1 || ports.remote > MAX_PORT || ports.local > MAX_PORT)
     throw new CliError(
       "USAGE",
-      `"${text}" is not REMOTE, LOCAL:REMOTE or :REMOTE with ports up to ${maxPort}`,
+      `"${text}" is not REMOTE, LOCAL:REMOTE or :REMOTE with ports up to ${MAX_PORT}`,
     );
   return ports;
 }
@@ -83,7 +83,7 @@ class PortForward {
     this.#name = name;
   }
 
-  /** Until it is interrupted or the pod is gone; always throws why. */
+  /** Forwards until it is interrupted or the pod is gone. Always throws the reason. */
   async run(address: string, ports: readonly Ports[]): Promise<never> {
     let target = await this.#find();
     // Ports that the service lacks are reported before anything listens.

@@ -6,7 +6,7 @@ import {
   deleteObjectCommand,
   getCommand,
   listCommand,
-  objectLabelsFlag,
+  OBJECT_LABELS_FLAG,
   putObject,
 } from "./object-commands.ts";
 
@@ -19,7 +19,7 @@ const set = defineCommand({
     "never-preempts": { kind: "switch", help: "its pods wait for room rather than stop others" },
     "global-default": { kind: "switch", help: "for pods that name no class" },
     description: { kind: "text", hint: "TEXT", help: "what it is for" },
-    label: objectLabelsFlag,
+    label: OBJECT_LABELS_FLAG,
   },
   run: async (invocation) => {
     const context = contextOf(invocation);

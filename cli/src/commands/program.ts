@@ -12,7 +12,7 @@ export async function loadProgram(argv: readonly string[] = []): Promise<Command
   return groupCommands("forage", "Run containers on a fleet of hosts", found);
 }
 
-/** Each is loaded only when it is used: loading all of them takes longer than most of them run. */
+/** The commands. Each is loaded only when it is used, because loading all takes longer than most of them run. */
 const commands: Readonly<Record<string, Load>> = {
   apply: async () => (await import("./apply.ts")).apply,
   validate: async () => (await import("./validate.ts")).validate,
@@ -20,6 +20,7 @@ const commands: Readonly<Record<string, Load>> = {
   get: async () => (await import("./get.ts")).get,
   describe: async () => (await import("./describe.ts")).describe,
   events: async () => (await import("./events.ts")).events,
+  audit: async () => (await import("./audit.ts")).audit,
   why: async () => (await import("./why.ts")).why,
   job: group("job", "Show jobs, and run cron jobs now", async () => [
     (await import("./job-ls.ts")).jobLs,
@@ -52,6 +53,7 @@ const commands: Readonly<Record<string, Load>> = {
     const taints = await import("./node-taints.ts");
     return [
       (await import("./node-ls.ts")).nodeLs,
+      (await import("./node-add.ts")).nodeAdd,
       taints.nodeCordon,
       taints.nodeUncordon,
       (await import("./node-drain.ts")).nodeDrain,
@@ -61,6 +63,8 @@ const commands: Readonly<Record<string, Load>> = {
       (await import("./node-remove.ts")).nodeRemove,
     ];
   }),
+  whatif: async () => (await import("./what-if.ts")).whatIf,
+  capacity: async () => (await import("./capacity.ts")).capacity,
   rebalance: async () => (await import("./rebalance.ts")).rebalance,
   metric: async () => (await import("./metric.ts")).metric,
   certificate: async () => (await import("./certificate.ts")).certificate,
@@ -77,6 +81,7 @@ const commands: Readonly<Record<string, Load>> = {
     (await import("./workspace-snapshot.ts")).snapshot,
     (await import("./workspace-open.ts")).open,
     (await import("./workspace-ssh.ts")).ssh,
+    (await import("./workspace-content.ts")).content,
   ]),
   version: async () => (await import("./version.ts")).versionCommand,
   completion: async () => (await import("./completion.ts")).completionCommand(loadProgram),

@@ -5,7 +5,7 @@ import { CliError } from "../errors.ts";
 import type { Bundle } from "../manifest/bundles.ts";
 import { confirm } from "./confirm.ts";
 
-export const pruneFlag = {
+export const PRUNE_FLAG = {
   kind: "text",
   hint: "yes|no",
   help: "whether resources with the manifests' labels that they don't name are removed; asked on a terminal, else yes",
@@ -17,10 +17,10 @@ export function pruneOf(text: string | undefined): boolean | undefined {
   throw new CliError("USAGE", `--prune is yes or no, not "${text}"`);
 }
 
-/** More names than these push the question off the screen. */
-const maxNamed = 20;
+/** The limit of names shown; more would push the question off the screen. */
+const MAX_NAMED = 20;
 
-/** What an apply may remove: nothing, everything that it does not name, or the resources that the user agreed to. */
+/** The resources that an apply may remove: none, all that it does not name, or those that the user agreed to. */
 export type Pruning =
   | { readonly type: "none" }
   | { readonly type: "all" }
@@ -49,7 +49,7 @@ export async function choosePruning(
   };
   if (removed.length === 0) return agreed;
   const names = removed
-    .slice(0, maxNamed)
+    .slice(0, MAX_NAMED)
     .map(({ namespace, kind, name }) => `  ${namespace} ${kind}/${name}`);
   const more = removed.length > names.length ? [`  and ${removed.length - names.length} more`] : [];
   const lines = ["the manifests do not name these resources, which have their labels:", ...names, ...more];

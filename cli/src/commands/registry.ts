@@ -6,7 +6,7 @@ import {
   deleteObjectCommand,
   getCommand,
   listCommand,
-  objectLabelsFlag,
+  OBJECT_LABELS_FLAG,
   putObject,
 } from "./object-commands.ts";
 import { readBytes } from "./object-data.ts";
@@ -27,7 +27,7 @@ const set = defineCommand({
     username: { kind: "text", hint: "NAME", help: "user of the registry" },
     "password-stdin": { kind: "switch", help: "read the password, or a token, from standard input" },
     "password-file": { kind: "text", hint: "FILE", help: "read the password from a file" },
-    label: objectLabelsFlag,
+    label: OBJECT_LABELS_FLAG,
   },
   run: async (invocation) => {
     const context = contextOf(invocation);

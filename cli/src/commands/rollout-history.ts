@@ -37,7 +37,7 @@ export const rolloutHistory = defineCommand({
   },
 });
 
-/** As given on the command line. */
+/** Parses a revision number of the command line. */
 export function revisionNumber(text: string): number {
   if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
   throw new CliError("USAGE", `"${text}" is no number of a revision`);

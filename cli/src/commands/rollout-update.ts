@@ -7,18 +7,18 @@ import { followRollouts } from "./follow-rollouts.ts";
 import { parseResource } from "./reference.ts";
 import { revisionNumber } from "./rollout-history.ts";
 
-const operands = [{ name: "KIND/NAME", required: true, help: "which container service" }] as const;
-const detach = { kind: "switch", help: "don't follow the rollout, print its id" } as const;
-const endsLikeApply = "It is followed until it has ended; exit codes are those of apply.";
+const OPERANDS = [{ name: "KIND/NAME", required: true, help: "which container service" }] as const;
+const DETACH = { kind: "switch", help: "don't follow the rollout, print its id" } as const;
+const ENDS_LIKE_APPLY = "It is followed until it has ended; exit codes are those of apply.";
 
 export const rolloutUndo = defineCommand({
   name: "undo",
   summary: "Go back to an earlier revision of a container service",
-  details: `Without --to-revision to the newest one before the present one that succeeded and differs from it, contents of secrets and config maps included. How many pods there are stays as it is.\n${endsLikeApply}`,
-  operands,
+  details: `Without --to-revision to the newest one before the present one that succeeded and differs from it, contents of secrets and config maps included. How many pods there are stays as it is.\n${ENDS_LIKE_APPLY}`,
+  operands: OPERANDS,
   flags: {
     "to-revision": { kind: "text", hint: "NUMBER", help: "see: forage rollout history KIND/NAME" },
-    detach,
+    detach: DETACH,
   },
   run: async (invocation) => {
     const { "to-revision": given, detach: alone } = invocation.flags;
@@ -30,9 +30,9 @@ export const rolloutUndo = defineCommand({
 export const rolloutRestart = defineCommand({
   name: "restart",
   summary: "Replace all pods of a container service by new ones of the same content",
-  details: `As its update strategy says. ${endsLikeApply}`,
-  operands,
-  flags: { detach },
+  details: `As its update strategy says. ${ENDS_LIKE_APPLY}`,
+  operands: OPERANDS,
+  flags: { detach: DETACH },
   run: (invocation) => update(invocation, { $case: "restart", value: {} }, !invocation.flags.detach),
 });
 
@@ -41,14 +41,14 @@ export const rolloutPause: Command = defineCommand({
   summary: "Hold a rollout where it is",
   details: `No pods of the new revision are made and none of the older ones stopped until it is resumed. Scaling and the replacement
 of lost pods go on. A pause holds what is applied while it lasts, too.`,
-  operands,
+  operands: OPERANDS,
   run: (invocation) => update(invocation, { $case: "pause", value: {} }, false),
 });
 
 export const rolloutResume: Command = defineCommand({
   name: "resume",
   summary: "Go on with a paused rollout",
-  operands,
+  operands: OPERANDS,
   run: (invocation) => update(invocation, { $case: "resume", value: {} }, false),
 });
 
@@ -56,7 +56,7 @@ export const rolloutPromote: Command = defineCommand({
   name: "promote",
   summary: "Go on with a rollout that waits after its first few pods",
   details: "The annotation forage.dev/canary makes a rollout wait.",
-  operands,
+  operands: OPERANDS,
   run: (invocation) => update(invocation, { $case: "promote", value: {} }, false),
 });
 

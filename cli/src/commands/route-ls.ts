@@ -5,7 +5,7 @@ import { contextOf, printListing, withCoordinator } from "../context.ts";
 import { CliError } from "../errors.ts";
 import { EXIT } from "../exit-code.ts";
 import { routeColumns } from "../view/routes.ts";
-import { parseSelector, selectorFlag } from "./selector.ts";
+import { parseSelector, SELECTOR_FLAG } from "./selector.ts";
 
 export const routeLs = defineCommand({
   name: "ls",
@@ -14,7 +14,7 @@ export const routeLs = defineCommand({
     "`forage describe route/NAME` shows one with its conditions, hostnames, certificates and gateways.",
   flags: {
     "all-namespaces": { kind: "switch", short: "A", help: "of all namespaces" },
-    label: selectorFlag,
+    label: SELECTOR_FLAG,
   },
   run: async (invocation) => {
     const { flags } = invocation;

@@ -7,11 +7,11 @@ import { write } from "../session/write.ts";
 import {
   deleteObjectCommand,
   listCommand,
-  objectLabelsFlag,
+  OBJECT_LABELS_FLAG,
   putObject,
   showObject,
 } from "./object-commands.ts";
-import { fileFlags, readData } from "./object-data.ts";
+import { FILE_FLAGS, readData } from "./object-data.ts";
 
 const set = defineCommand({
   name: "set",
@@ -19,7 +19,7 @@ const set = defineCommand({
   details: `Values come from files or standard input: what stands in a command line can be read by everyone on the machine.
 Pods that have it as a volume see the new values at once; those that have it in their environment are replaced.`,
   operands: [{ name: "NAME", required: true, help: "its name" }],
-  flags: { ...fileFlags, label: objectLabelsFlag },
+  flags: { ...FILE_FLAGS, label: OBJECT_LABELS_FLAG },
   run: async (invocation) => {
     const context = contextOf(invocation);
     const { flags } = invocation;

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parseSelector } from "./selector.ts";
 
-const all: Readonly<Record<string, Record<string, string>>> = {
+const ALL: Readonly<Record<string, Record<string, string>>> = {
   web: { app: "web", tier: "front" },
   api: { app: "api", "shop.example/tier": "back" },
   bare: {},
@@ -11,7 +11,7 @@ const all: Readonly<Record<string, Record<string, string>>> = {
 
 function chosen(...texts: string[]): string {
   const { equal, matches } = parseSelector("-l", texts);
-  return Object.entries(all)
+  return Object.entries(ALL)
     .filter(([, labels]) => Object.entries(equal).every(([key, value]) => labels[key] === value))
     .filter(([, labels]) => matches(labels))
     .map(([name]) => name)

@@ -15,18 +15,18 @@ type Requirement =
   | { readonly type: "in" | "not-in"; readonly key: string; readonly values: readonly string[] }
   | { readonly type: "exists" | "missing"; readonly key: string };
 
-export const selectorFlag = {
+export const SELECTOR_FLAG = {
   kind: "list",
   short: "l",
   hint: "SELECTOR",
   help: "only with these labels: key=value, key!=value, 'key in (a,b)', 'key notin (a,b)', key, '!key'; commas mean and",
 } as const;
 
-const forms = "key=value, key!=value, 'key in (a,b)', 'key notin (a,b)', key or '!key'";
-/** As the coordinator takes keys and values. */
-const name = "[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?";
-const keyPattern = new RegExp(`^(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?/)?${name}$`);
-const valuePattern = new RegExp(`^(?:${name})?$`);
+const FORMS = "key=value, key!=value, 'key in (a,b)', 'key notin (a,b)', key or '!key'";
+/** The syntax that the coordinator accepts for keys and values. */
+const NAME = "[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?";
+const KEY_PATTERN = new RegExp(`^(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?/)?${NAME}$`);
+const VALUE_PATTERN = new RegExp(`^(?:${NAME})?$`);
 
 /** Parses selectors as Kubernetes writes them. Throws USAGE for what it does not understand. */
 export function parseSelector(flag: string, given: readonly string[]): Selector {
@@ -47,7 +47,7 @@ export function parseSelector(flag: string, given: readonly string[]): Selector 
   };
 }
 
-/** At commas that are not between parentheses. */
+/** Splits the text at commas that are not between parentheses. */
 function split(text: string): string[] {
   return text.split(/,(?![^(]*\))/).map((part) => part.trim());
 }
@@ -68,9 +68,9 @@ function parse(flag: string, text: string): Requirement {
 
 function check(flag: string, text: string, requirement: Requirement): Requirement {
   const values = "values" in requirement ? requirement.values : [];
-  if (!keyPattern.test(requirement.key))
-    throw new CliError("USAGE", `${flag}: "${text}" is no selector such as ${forms}`);
-  const wrong = values.find((value) => !valuePattern.test(value));
+  if (!KEY_PATTERN.test(requirement.key))
+    throw new CliError("USAGE", `${flag}: "${text}" is no selector such as ${FORMS}`);
+  const wrong = values.find((value) => !VALUE_PATTERN.test(value));
   if (wrong === undefined) return requirement;
   throw new CliError("USAGE", `${flag}: "${text}": "${wrong}" can't be the value of a label`);
 }

@@ -7,8 +7,8 @@ import { pause } from "../pause.ts";
 import type { Pruning } from "./prune.ts";
 
 /** The apply id makes it safe to send a bundle again when the answer to it was lost. */
-const maxSends = 4;
-const sendPauseMs = 500;
+const MAX_SENDS = 4;
+const SEND_PAUSE_MS = 500;
 
 /** Returns the id of the rollout. Removes resources with the bundle's labels that it does not name as far as `prune` says. */
 export async function sendBundle(
@@ -36,8 +36,8 @@ export async function sendBundle(
       if (!(error instanceof CallError)) throw error;
       if (error.violations.length > 0) throw explainViolations(bundle, error);
       // Where nothing listens from the start, the address is wrong rather than the answer lost.
-      if (!error.passing || sends === maxSends || (!error.connected && sends === 1)) throw error;
-      await pause(sendPauseMs * sends, context.signal);
+      if (!error.passing || sends === MAX_SENDS || (!error.connected && sends === 1)) throw error;
+      await pause(SEND_PAUSE_MS * sends, context.signal);
     }
   }
 }

@@ -8,9 +8,9 @@ import { CliError } from "../errors.ts";
 import { EXIT } from "../exit-code.ts";
 import { parseLabels } from "./labels.ts";
 
-const roles = ["viewer", "editor", "admin", "destination-reader"] as const;
+const ROLES = ["viewer", "editor", "admin", "destination-reader"] as const;
 
-const flags = {
+const FLAGS = {
   node: { kind: "text", hint: "NAME", help: "join token: only for a node of this name" },
   reusable: { kind: "switch", help: "join token: good for more than one node" },
   label: { kind: "list", hint: "KEY=VALUE", help: "join token: label of the nodes that join with it" },
@@ -22,7 +22,7 @@ const flags = {
   role: {
     kind: "text",
     hint: "ROLE",
-    choices: roles,
+    choices: ROLES,
     help: "make an API token with this role instead of a join token",
   },
   description: { kind: "text", hint: "TEXT", help: "API token: what it is for" },
@@ -33,7 +33,7 @@ export const tokenCreate = defineCommand({
   summary: "Make a token for a node to join with, or with --role one for people and programs",
   details: `The token is shown once and can't be read again: the coordinator keeps only its hash.
 An API token covers the namespace given with -n, and all of them without -n.`,
-  flags,
+  flags: FLAGS,
   run: async (invocation) => {
     const context = contextOf(invocation);
     if (invocation.flags.role === undefined) await createJoinToken(context, invocation.flags);
@@ -42,7 +42,7 @@ An API token covers the namespace given with -n, and all of them without -n.`,
   },
 });
 
-async function createJoinToken(context: Context, given: FlagValues<typeof flags>): Promise<void> {
+async function createJoinToken(context: Context, given: FlagValues<typeof FLAGS>): Promise<void> {
   if (given.description !== undefined)
     throw new CliError("USAGE", "--description is for API tokens: give a --role as well");
   const request = {
@@ -50,6 +50,7 @@ async function createJoinToken(context: Context, given: FlagValues<typeof flags>
     nodeName: given.node ?? "",
     reusable: given.reusable,
     labels: parseLabels("--label", given.label),
+    taints: [],
   };
   const response = await withCoordinator(context, (coordinator) =>
     coordinator.call(operator.createJoinToken, request),
@@ -63,7 +64,7 @@ async function createJoinToken(context: Context, given: FlagValues<typeof flags>
 
 async function createApiToken(
   context: Context,
-  given: FlagValues<typeof flags>,
+  given: FlagValues<typeof FLAGS>,
   role: string,
 ): Promise<void> {
   for (const name of ["node", "reusable", "label"] as const) {

@@ -3,13 +3,13 @@ import { contextOf, printOne } from "../context.ts";
 import { EXIT } from "../exit-code.ts";
 import { readBundles } from "../manifest/bundles.ts";
 import { readSources } from "../manifest/read-sources.ts";
-import { manifestFlag } from "./apply.ts";
+import { MANIFEST_FLAG } from "./apply.ts";
 
 export const validate = defineCommand({
   name: "validate",
   summary: "Check manifests without sending anything",
   details: `Finds unknown fields, wrong types and contradictions. The coordinator checks on apply what depends on the state of the cluster.`,
-  flags: { file: manifestFlag },
+  flags: { file: MANIFEST_FLAG },
   run: async (invocation) => {
     const context = contextOf(invocation);
     const sources = await readSources(invocation.flags.file, context.world.stdin);

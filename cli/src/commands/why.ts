@@ -75,8 +75,8 @@ async function find(target: string, { settings }: Context, coordinator: Coordina
   );
 }
 
-const order = ["container_service", "job", "cron_job", "service", "route"];
+const ORDER = ["container_service", "job", "cron_job", "service", "route"];
 
 function rank(kind: string): number {
-  return order.indexOf(kind);
+  return ORDER.indexOf(kind);
 }

@@ -4,9 +4,9 @@ import { contextOf, withCoordinator } from "../context.ts";
 import { EXIT } from "../exit-code.ts";
 import { write } from "../session/write.ts";
 import { findPod } from "./find.ts";
-import { findWorkspace, workspaceOperand } from "./find-workspace.ts";
+import { findWorkspace, WORKSPACE_OPERAND } from "./find-workspace.ts";
 import { followPod } from "./follow-logs.ts";
-import { logFlags, logOptions } from "./log-options.ts";
+import { LOG_FLAGS, logOptions } from "./log-options.ts";
 
 /** The namespace of workspaces unless the coordinator's settings name another one. */
 const DEFAULT_NAMESPACE = "workspaces";
@@ -15,8 +15,8 @@ export const logs = defineCommand({
   name: "logs",
   summary: "Print what the container of a workspace has written",
   details: `Workspaces in another namespace than ${DEFAULT_NAMESPACE} need --namespace.`,
-  operands: [workspaceOperand],
-  flags: logFlags,
+  operands: [WORKSPACE_OPERAND],
+  flags: LOG_FLAGS,
   run: async (invocation) => {
     const { flags, operands } = invocation;
     const context = contextOf(invocation);

@@ -4,13 +4,13 @@ import { defineCommand } from "../command/definition.ts";
 import { contextOf, withCoordinator } from "../context.ts";
 import { CliError } from "../errors.ts";
 import { EXIT } from "../exit-code.ts";
-import { findWorkspace, workspaceOperand } from "./find-workspace.ts";
+import { findWorkspace, WORKSPACE_OPERAND } from "./find-workspace.ts";
 
 export const open = defineCommand({
   name: "open",
   summary: "Print a link that opens a workspace in a browser",
   details: `The link logs a browser in once and is valid for ${LOGIN_VALIDITY_MS / 60_000} minutes. It needs a token with the role editor. A public port and a workspace that admits everyone get a plain URL.`,
-  operands: [workspaceOperand],
+  operands: [WORKSPACE_OPERAND],
   flags: {
     port: {
       kind: "text",

@@ -2,14 +2,14 @@ import { WorkspaceManagerService } from "@forage/proto/core";
 import { defineCommand } from "../command/definition.ts";
 import { contextOf, printOne, withCoordinator } from "../context.ts";
 import { EXIT } from "../exit-code.ts";
-import { findWorkspace, workspaceOperand } from "./find-workspace.ts";
+import { findWorkspace, WORKSPACE_OPERAND } from "./find-workspace.ts";
 
 export const snapshot = defineCommand({
   name: "snapshot",
   summary: "Take a snapshot of a running workspace, and print its URL",
   details: `The command waits until the snapshot is complete; --timeout limits the wait to another time than 30 s, and the snapshot goes on after it.
 \`forage workspace start INSTANCE --snapshot URL\` begins with it.`,
-  operands: [workspaceOperand],
+  operands: [WORKSPACE_OPERAND],
   flags: { "no-wait": { kind: "switch", help: "print the URL at once, before the snapshot is complete" } },
   run: async (invocation) => {
     const context = contextOf(invocation);

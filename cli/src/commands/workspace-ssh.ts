@@ -5,7 +5,7 @@ import { contextOf, withCoordinator } from "../context.ts";
 import { CliError } from "../errors.ts";
 import { EXIT } from "../exit-code.ts";
 import { runExec } from "../session/exec.ts";
-import { findWorkspace, workspaceOperand } from "./find-workspace.ts";
+import { findWorkspace, WORKSPACE_OPERAND } from "./find-workspace.ts";
 
 /** The namespace of workspaces unless the coordinator's settings name another one. */
 const DEFAULT_NAMESPACE = "workspaces";
@@ -20,7 +20,7 @@ export const ssh = defineCommand({
   summary: "Open a shell in a workspace, or run a command in it",
   details: `It runs through the coordinator, needs no SSH gateway and a token with the role editor. The exit code is the command's own; 125 means that it could not be run. Workspaces in another namespace than ${DEFAULT_NAMESPACE} need --namespace.`,
   operands: [
-    workspaceOperand,
+    WORKSPACE_OPERAND,
     {
       name: "CMD",
       required: false,

@@ -68,7 +68,7 @@ interface StartFlags {
   readonly "backup-generation"?: string | undefined;
 }
 
-/** Pure: the request of the flags. */
+/** Returns the request for the flags. Pure. */
 function requestOf(id: string, flags: StartFlags): StartWorkspaceRequest {
   const { image, workspace = id, owner = "forage", git, snapshot } = flags;
   if (image === undefined)

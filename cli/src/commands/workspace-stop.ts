@@ -2,14 +2,14 @@ import { StopWorkspacePolicy, WorkspaceManagerService } from "@forage/proto/core
 import { defineCommand } from "../command/definition.ts";
 import { contextOf, withCoordinator } from "../context.ts";
 import { EXIT } from "../exit-code.ts";
-import { findWorkspace, workspaceOperand } from "./find-workspace.ts";
+import { findWorkspace, WORKSPACE_OPERAND } from "./find-workspace.ts";
 
 export const stop = defineCommand({
   name: "stop",
   summary: "Stop a workspace, with a backup of its content",
   details:
     "The command returns at once. The workspace is stopped when `forage workspace ls` shows it as Stopped.",
-  operands: [workspaceOperand],
+  operands: [WORKSPACE_OPERAND],
   flags: { immediately: { kind: "switch", help: "give its processes a second to end, in place of thirty" } },
   run: async (invocation) => {
     const context = contextOf(invocation);

@@ -1,10 +1,10 @@
 import type { Command } from "../command/definition.ts";
 import type { Flag } from "../command/flag.ts";
-import { globalFlags } from "../command/global-flags.ts";
+import { GLOBAL_FLAGS } from "../command/global-flags.ts";
 
 /** The suggestions of a shell at one place of the command tree. */
 export interface Place {
-  /** From the program down: `forage node ls`. */
+  /** The words from the program down, such as `forage node ls`. */
   readonly path: string;
   readonly words: readonly Offer[];
   readonly flags: readonly FlagOffer[];
@@ -22,11 +22,11 @@ export interface FlagOffer {
   readonly value: "none" | "file" | "text" | readonly string[];
 }
 
-/** Every command of the tree, the program first. */
+/** Returns every command of the tree, the program first. */
 export function describeCommands(program: Command): Place[] {
   const places: Place[] = [];
   const visit = (command: Command, path: string): void => {
-    const flags = Object.entries<Flag>({ ...command.flags, ...globalFlags });
+    const flags = Object.entries<Flag>({ ...command.flags, ...GLOBAL_FLAGS });
     places.push({ path, words: wordsOf(command), flags: flags.map(([name, flag]) => offerFlag(name, flag)) });
     for (const subcommand of command.subcommands) visit(subcommand, `${path} ${subcommand.name}`);
   };

@@ -4,10 +4,10 @@ import { parseDocument } from "yaml";
 import { didYouMean } from "../command/suggest.ts";
 import { CliError } from "../errors.ts";
 
-const keys = ["server", "caFile", "tokenFile", "namespace"] as const;
+const KEYS = ["server", "caFile", "tokenFile", "namespace"] as const;
 
 /** The settings of a configuration file. Paths are absolute. */
-export type FileSettings = { readonly [Key in (typeof keys)[number]]?: string };
+export type FileSettings = { readonly [Key in (typeof KEYS)[number]]?: string };
 
 export interface FoundConfig {
   /** Undefined when there is no file, which is fine. */
@@ -32,15 +32,15 @@ function parseSettings(path: string, text: string, homeDir: string): FileSetting
   if (problem !== undefined) throw new CliError("CONFIG", `${path}: ${problem.message.split("\n", 1)[0]}`);
   const content: unknown = document.toJS() ?? {};
   if (typeof content !== "object" || Array.isArray(content)) {
-    throw new CliError("CONFIG", `${path} must hold ${keys.join(", ")}`);
+    throw new CliError("CONFIG", `${path} must hold ${KEYS.join(", ")}`);
   }
   const settings: Record<string, string> = {};
   for (const [key, value] of Object.entries(content ?? {})) {
-    if (!keys.some((known) => known === key)) {
+    if (!KEYS.some((known) => known === key)) {
       const hint =
         key === "token"
           ? "; keep the token in a file of its own, and name that with tokenFile"
-          : didYouMean(key, keys);
+          : didYouMean(key, KEYS);
       throw new CliError("CONFIG", `${path}: unknown key "${key}"${hint}`);
     }
     if (typeof value !== "string" || value === "")

@@ -30,11 +30,11 @@ function config(text: string, name = ".config/forage/config.yaml"): string {
   return join(home, name);
 }
 
-const full = "server: file:1\ncaFile: ~/file.ca\ntokenFile: ../../file.token\nnamespace: file\n";
+const FULL = "server: file:1\ncaFile: ~/file.ca\ntokenFile: ../../file.token\nnamespace: file\n";
 
 describe("flag before environment before file", () => {
   test("only the file; its paths are relative to it", () => {
-    config(full);
+    config(FULL);
     const settings = resolveSettings(noFlags, { env: {}, homeDir: home });
     assert.equal(settings.namespace, "file");
     assert.deepEqual(settings.endpoint(), {
@@ -47,7 +47,7 @@ describe("flag before environment before file", () => {
   });
 
   test("the environment over the file", () => {
-    config(full);
+    config(FULL);
     const env = {
       FORAGE_SERVER: "env:2",
       FORAGE_CA_FILE: join(home, "env.ca"),
@@ -64,7 +64,7 @@ describe("flag before environment before file", () => {
   });
 
   test("flags over all", () => {
-    config(full);
+    config(FULL);
     const env = { FORAGE_SERVER: "env:2", FORAGE_TOKEN: "direct", FORAGE_NAMESPACE: "env" };
     const flags = {
       namespace: "flag",
@@ -83,7 +83,7 @@ describe("flag before environment before file", () => {
   });
 
   test("FORAGE_TOKEN over files", () => {
-    config(full);
+    config(FULL);
     const { token, tokenSource } = resolveSettings(noFlags, {
       env: { FORAGE_TOKEN: "direct" },
       homeDir: home,
@@ -105,7 +105,7 @@ describe("flag before environment before file", () => {
   });
 
   test("empty variables are as good as none", () => {
-    config(full);
+    config(FULL);
     const env = { FORAGE_SERVER: "", FORAGE_TOKEN: "", FORAGE_NAMESPACE: "", FORAGE_CONFIG: "" };
     assert.equal(resolveSettings(noFlags, { env, homeDir: home }).endpoint().server, "file:1");
   });
@@ -119,7 +119,7 @@ describe("flag before environment before file", () => {
       "[::1]:9": "[::1]:9",
       "10.0.0.1": "10.0.0.1:7600",
     };
-    config(full);
+    config(FULL);
     for (const [given, server] of Object.entries(cases)) {
       assert.equal(
         resolveSettings({ ...noFlags, server: given }, { env: {}, homeDir: home }).endpoint().server,
@@ -152,7 +152,7 @@ describe("errors say what to do", () => {
       failing(/the CA file \/nonexistent is not there/),
     ));
   test("a token file that everybody can read", () => {
-    config(full);
+    config(FULL);
     chmodSync(join(home, "file.token"), 0o644);
     assert.throws(endpoint(), failing(/open to everybody; first: chmod 600/));
     chmodSync(join(home, "file.token"), 0o640);
@@ -160,7 +160,7 @@ describe("errors say what to do", () => {
   });
   test("a token file that holds something else is not quoted", () => {
     writeFileSync(join(home, "file.token"), "one secret\nother secret", { mode: 0o600 });
-    config(full);
+    config(FULL);
     assert.throws(endpoint(), failing(/does not hold a token$/));
   });
   test("an unknown key", () => {

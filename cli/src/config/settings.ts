@@ -31,9 +31,9 @@ export interface SettingFlags {
   readonly "token-file": string | undefined;
 }
 
-const defaultServer = "127.0.0.1:7600";
-const defaultPort = 7600;
-const defaultNamespace = "default";
+const DEFAULT_SERVER = "127.0.0.1:7600";
+const DEFAULT_PORT = 7600;
+const DEFAULT_NAMESPACE = "default";
 
 /** Flags before environment before file. */
 export function resolveSettings(
@@ -42,12 +42,12 @@ export function resolveSettings(
 ): Settings {
   const { path, settings } = readConfigFile(flags.config ?? given(env.FORAGE_CONFIG), homeDir);
   const caFile = flags["ca-file"] ?? given(env.FORAGE_CA_FILE) ?? settings.caFile;
-  const namespace = flags.namespace ?? given(env.FORAGE_NAMESPACE) ?? settings.namespace ?? defaultNamespace;
+  const namespace = flags.namespace ?? given(env.FORAGE_NAMESPACE) ?? settings.namespace ?? DEFAULT_NAMESPACE;
   return {
     flagNamespace: flags.namespace,
     namespace,
     endpoint: () => {
-      const server = withPort(flags.server ?? given(env.FORAGE_SERVER) ?? settings.server ?? defaultServer);
+      const server = withPort(flags.server ?? given(env.FORAGE_SERVER) ?? settings.server ?? DEFAULT_SERVER);
       if (caFile === undefined) {
         const where = path === undefined ? "a configuration file" : path;
         throw new CliError(
@@ -92,13 +92,13 @@ function readCa(path: string): string {
 function withPort(server: string): string {
   const [, host, port] =
     /^(?:https:\/\/)?(\[[0-9a-fA-F:.]+\]|[^\s:/]+)(?::(\d{1,5}))?\/?$/.exec(server) ?? [];
-  if (host === undefined || Number(port ?? defaultPort) > 65_535) {
+  if (host === undefined || Number(port ?? DEFAULT_PORT) > 65_535) {
     throw new CliError(
       "CONFIG",
-      `"${server}" is no server address such as coordinator.example:${defaultPort}`,
+      `"${server}" is no server address such as coordinator.example:${DEFAULT_PORT}`,
     );
   }
-  return `${host}:${port ?? defaultPort}`;
+  return `${host}:${port ?? DEFAULT_PORT}`;
 }
 
 /** An empty variable is as good as none. */

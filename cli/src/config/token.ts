@@ -2,7 +2,7 @@ import { readFileSync, statSync } from "node:fs";
 import { CliError } from "../errors.ts";
 
 /** A token is 60 characters; a longer file is something else. */
-const maxBytes = 4096;
+const MAX_BYTES = 4096;
 
 /** Reads a bearer token from a file that not everybody can read. A pipe will do, too. */
 export function readTokenFile(path: string): string {
@@ -12,7 +12,7 @@ export function readTokenFile(path: string): string {
     if (stats.isFile() && (stats.mode & 0o007) !== 0) {
       throw new CliError("CONFIG", `the token file ${path} is open to everybody; first: chmod 600 ${path}`);
     }
-    if (stats.size > maxBytes) throw new CliError("CONFIG", `the token file ${path} is too long to be one`);
+    if (stats.size > MAX_BYTES) throw new CliError("CONFIG", `the token file ${path} is too long to be one`);
     text = readFileSync(path, "utf8");
   } catch (error) {
     if (error instanceof CliError) throw error;

@@ -12,7 +12,7 @@ import type { Source } from "./read-sources.ts";
 export interface Origin {
   readonly document: ManifestDocument;
   readonly node: ParsedNode;
-  /** From the document's root to the node. */
+  /** The path from the document's root to the node. */
   readonly path: string;
 }
 
@@ -44,8 +44,8 @@ interface Draft extends Scope {
 }
 
 const noScope: Scope = { namespace: undefined, labels: {}, applyId: undefined, origin: undefined };
-const bundleType = "forest.v1.ApplyResourcesRequest";
-const resourceType = "forest.v1.ForageResource";
+const BUNDLE_TYPE = "forest.v1.ApplyResourcesRequest";
+const RESOURCE_TYPE = "forest.v1.ForageResource";
 
 /**
  * Reads manifests into bundles, or throws with every problem found. A document with `resources` is a bundle. One without
@@ -111,7 +111,7 @@ class BundleReader {
 
   #readBundle(origin: Origin): Scope {
     const { document } = origin;
-    const object = this.#check(origin, bundleType);
+    const object = this.#check(origin, BUNDLE_TYPE);
     if (object === undefined) return noScope;
     const request = ApplyResourcesRequest.fromJSON(object);
     const scope = {
@@ -140,7 +140,7 @@ class BundleReader {
   }
 
   #readResource(origin: Origin, scope: Scope): void {
-    const object = this.#check(origin, resourceType);
+    const object = this.#check(origin, RESOURCE_TYPE);
     if (object !== undefined) this.#add(scope, ForageResource.fromJSON(object), origin);
   }
 
@@ -197,7 +197,7 @@ class BundleReader {
 }
 
 function isBundle(document: ManifestDocument): boolean {
-  const fields = forestSchema[bundleType]?.fields ?? [];
+  const fields = forestSchema[BUNDLE_TYPE]?.fields ?? [];
   return hasKey(
     document,
     fields.flatMap(({ name, jsonName }) => [name, jsonName]),

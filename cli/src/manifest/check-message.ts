@@ -4,7 +4,10 @@ import { didYouMean } from "../command/suggest.ts";
 import { isNull, keyText, type ManifestDocument } from "./document.ts";
 import type { Problem } from "./problem.ts";
 
-/** Values in one document, repeated aliases counted each time: a few lines of aliases can stand for billions. */
+/**
+ * The limit of values in one document. Repeated aliases count each time, because a few lines of aliases can stand for
+ * billions.
+ */
 const MAX_VALUES = 200_000;
 
 /** A value of the document. `undefined` is a value that was left out, such as that of `key:`; faults of it are reported `near`. */

@@ -49,7 +49,7 @@ export function parseSource({ name, text }: Source): ParsedSource {
     for (const { pos, message, code } of [...document.errors, ...document.warnings]) {
       if (isOverflow(message)) {
         // The parser goes on after it, and what it finds then is about its own state.
-        problems.push({ position: at(pos[0]), path: "", message: tooDeep });
+        problems.push({ position: at(pos[0]), path: "", message: TOO_DEEP });
         return { documents: [], problems };
       }
       problems.push({
@@ -69,7 +69,7 @@ export function parseSource({ name, text }: Source): ParsedSource {
   return { documents, problems };
 }
 
-const tooDeep = "this is nested too deeply to be read: no manifest needs more than 100 levels";
+const TOO_DEEP = "this is nested too deeply to be read: no manifest needs more than 100 levels";
 
 /** Reports whether the parser, which is recursive, ran out of stack. */
 function isOverflow(message: string): boolean {

@@ -34,7 +34,7 @@ function follow(origin: Origin, steps: readonly Step[], message: string, path?: 
 
 interface Found {
   readonly value: ParsedNode;
-  /** Its key, or itself in a list. */
+  /** The node of the key, or the item itself in a list. */
   readonly place: ParsedNode;
 }
 

@@ -9,13 +9,13 @@ export interface Position {
 
 export interface Problem {
   readonly position: Position;
-  /** Such as `resources[0].container_service.container.image`; empty for a document as a whole. */
+  /** The field's path, such as `resources[0].container_service.container.image`. Empty for a document as a whole. */
   readonly path: string;
   readonly message: string;
 }
 
 /** One broken template must not push the first and most useful lines off the screen. */
-const maxShown = 20;
+const MAX_SHOWN = 20;
 
 /** `hello.yaml:3:5: resources[0].name: must be text` */
 export function formatProblem({ position, path, message }: Problem): string {
@@ -24,8 +24,8 @@ export function formatProblem({ position, path, message }: Problem): string {
 }
 
 export function manifestError(problems: readonly Problem[], heading: string): CliError {
-  const lines = problems.slice(0, maxShown).map((problem) => `  ${formatProblem(problem)}`);
-  const rest = problems.length - maxShown;
+  const lines = problems.slice(0, MAX_SHOWN).map((problem) => `  ${formatProblem(problem)}`);
+  const rest = problems.length - MAX_SHOWN;
   if (rest > 0) lines.push(`  and ${rest} more`);
   return new CliError("MANIFEST", [heading, ...lines].join("\n"));
 }

@@ -10,8 +10,8 @@ export interface Source {
 }
 
 /** The coordinator takes 4 MiB a request; more isn't a manifest. */
-const maxBytes = 16 * 1024 * 1024;
-const endings = [".yaml", ".yml", ".json"];
+const MAX_BYTES = 16 * 1024 * 1024;
+const ENDINGS = [".yaml", ".yml", ".json"];
 
 /** Reads what `-f` names: files, directories (their manifests by name, not those below), `-` for standard input. */
 export async function readSources(names: readonly string[], stdin: Readable): Promise<Source[]> {
@@ -30,9 +30,9 @@ export async function readSources(names: readonly string[], stdin: Readable): Pr
 function expand(name: string): string[] {
   try {
     if (!statSync(name).isDirectory()) return [name];
-    const files = readdirSync(name).filter((file) => endings.some((ending) => file.endsWith(ending)));
+    const files = readdirSync(name).filter((file) => ENDINGS.some((ending) => file.endsWith(ending)));
     if (files.length === 0)
-      throw new CliError("MANIFEST", `${name} holds no manifest (${endings.join(", ")})`);
+      throw new CliError("MANIFEST", `${name} holds no manifest (${ENDINGS.join(", ")})`);
     return files.sort().map((file) => join(name, file));
   } catch (error) {
     throw unreadable(name, error);
@@ -53,15 +53,15 @@ async function readStream(stdin: Readable): Promise<string> {
   for await (const chunk of stdin) {
     const bytes = Buffer.from(chunk);
     length += bytes.length;
-    if (length > maxBytes) break;
+    if (length > MAX_BYTES) break;
     chunks.push(bytes);
   }
-  if (length > maxBytes) throw tooLong("standard input");
+  if (length > MAX_BYTES) throw tooLong("standard input");
   return decode("standard input", Buffer.concat(chunks));
 }
 
 function decode(name: string, bytes: Buffer): string {
-  if (bytes.length > maxBytes) throw tooLong(name);
+  if (bytes.length > MAX_BYTES) throw tooLong(name);
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   } catch (error) {
@@ -70,7 +70,7 @@ function decode(name: string, bytes: Buffer): string {
 }
 
 function tooLong(name: string): CliError {
-  return new CliError("MANIFEST", `${name} is longer than ${maxBytes / 1024 / 1024} MiB`);
+  return new CliError("MANIFEST", `${name} is longer than ${MAX_BYTES / 1024 / 1024} MiB`);
 }
 
 function unreadable(name: string, error: unknown): unknown {

@@ -3,7 +3,7 @@ import type { OutputStream, World } from "../world.ts";
 export type Style = "good" | "bad" | "busy" | "faint" | "strong";
 export type Paint = (style: Style, text: string) => string;
 
-const codes: Readonly<Record<Style, readonly [number, number]>> = {
+const CODES: Readonly<Record<Style, readonly [number, number]>> = {
   good: [32, 39],
   bad: [31, 39],
   busy: [33, 39],
@@ -20,6 +20,6 @@ export function paintFor(stream: OutputStream, env: World["env"], noColor: boole
 export const plain: Paint = (_style, text) => text;
 
 const colour: Paint = (style, text) => {
-  const [on, off] = codes[style];
+  const [on, off] = CODES[style];
   return `\u001b[${on}m${text}\u001b[${off}m`;
 };

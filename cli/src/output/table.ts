@@ -4,15 +4,15 @@ import { displayWidth, plainText } from "./plain-text.ts";
 export interface Column<Row> {
   readonly title: string;
   readonly value: (row: Row) => string;
-  /** Only with `-o wide`. */
+  /** Whether the column is shown only with `-o wide`. */
   readonly wide?: boolean;
-  /** Only when some row has something to show. */
+  /** Whether the column is shown only when some row has a value for it. */
   readonly whenFilled?: boolean;
   readonly alignRight?: boolean;
   readonly style?: (row: Row) => Style | undefined;
 }
 
-const gap = "  ";
+const GAP = "  ";
 
 /** Aligned lines with a title line; empty cells show `-`. Each line ends with a line feed. */
 export function renderTable<Row>(
@@ -52,5 +52,5 @@ function joinCells<Row>(
     if (column.alignRight === true) return padding + text;
     return index === columns.length - 1 ? text : text + padding;
   });
-  return parts.join(gap);
+  return parts.join(GAP);
 }

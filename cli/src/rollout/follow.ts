@@ -14,17 +14,17 @@ export interface FollowOptions {
   readonly onState: (state: ResourceState) => void;
   /** The coordinator can't be reached at the moment. */
   readonly onLost: () => void;
-  /** It answers again. */
+  /** Called when the coordinator answers again. */
   readonly onFound: () => void;
   /** Waits between attempts. Default: in real time. */
   readonly wait?: typeof pause;
 }
 
-const firstPauseMs = 250;
+const FIRST_PAUSE_MS = 250;
 /** Short enough to seem immediate after a restart, and long enough to cause little load. */
-const longestPauseMs = 5_000;
+const LONGEST_PAUSE_MS = 5_000;
 /** An upgrade of the coordinator's host takes minutes; after that someone should look. */
-const longestSilenceMs = 10 * 60_000;
+const LONGEST_SILENCE_MS = 10 * 60_000;
 
 /**
  * Reports every change until the rollout has ended, and returns its final state. Opens a stream again that breaks or that a
@@ -32,14 +32,14 @@ const longestSilenceMs = 10 * 60_000;
  */
 export async function followRollout(rolloutId: string, options: FollowOptions): Promise<GetRolloutResponse> {
   const { coordinator, signal, nowMs, wait = pause } = options;
-  let pauseMs = firstPauseMs;
+  let pauseMs = FIRST_PAUSE_MS;
   let lastHeardMs = nowMs();
   let lost = false;
   while (true) {
     try {
       for await (const event of coordinator.stream(forest.watchRollout, { rolloutId }, signal)) {
         lastHeardMs = nowMs();
-        pauseMs = firstPauseMs;
+        pauseMs = FIRST_PAUSE_MS;
         if (lost) options.onFound();
         lost = false;
         const { resourceKind: kind, resourceName: name, status, message } = event;
@@ -53,12 +53,12 @@ export async function followRollout(rolloutId: string, options: FollowOptions): 
     } catch (error) {
       if (!(error instanceof CallError && error.passing)) throw error;
       const silentMs = nowMs() - lastHeardMs;
-      if (silentMs > longestSilenceMs) throw tooSilent(rolloutId, silentMs, error);
+      if (silentMs > LONGEST_SILENCE_MS) throw tooSilent(rolloutId, silentMs, error);
       if (!lost) options.onLost();
       lost = true;
     }
     await wait(pauseMs * (0.5 + options.random() / 2), signal);
-    pauseMs = Math.min(pauseMs * 2, longestPauseMs);
+    pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
   }
 }
 

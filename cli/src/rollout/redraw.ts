@@ -2,8 +2,8 @@ import { displayWidth } from "../output/plain-text.ts";
 import type { OutputStream } from "../world.ts";
 
 // For terminals that don't know their size, as serial consoles: they say 0.
-const fallbackColumns = 80;
-const fallbackRows = 24;
+const FALLBACK_COLUMNS = 80;
+const FALLBACK_ROWS = 24;
 
 /** A few lines at the bottom of a terminal that are drawn over again and again. */
 export class Redraw {
@@ -14,14 +14,14 @@ export class Redraw {
     this.#stream = stream;
   }
 
-  /** More would scroll away and could not be drawn over. */
+  /** The number of lines that can be redrawn; further lines would scroll away. */
   get maxLines(): number {
-    return Math.max(4, (this.#stream.rows || fallbackRows) - 1);
+    return Math.max(4, (this.#stream.rows || FALLBACK_ROWS) - 1);
   }
 
-  /** Lines are cut at the terminal's width first and decorated then, as colours take no width. */
+  /** Draws the lines. They are cut at the terminal's width before they are decorated, because colours take no width. */
   draw(lines: readonly string[], decorate: (line: string, index: number) => string): void {
-    const columns = (this.#stream.columns || fallbackColumns) - 1;
+    const columns = (this.#stream.columns || FALLBACK_COLUMNS) - 1;
     const up = this.#drawn > 0 ? `\u001b[${this.#drawn}A` : "";
     const text = lines.map((line, index) => `\u001b[2K${decorate(cut(line, columns), index)}\n`).join("");
     // Clears the lines that only the previous picture had.

@@ -4,8 +4,8 @@ import { EXIT } from "../exit-code.ts";
 import { toMs } from "../view/timestamp.ts";
 import { isFinal, isOver, outcomeOf } from "./outcome.ts";
 
-/** Below this, tenths of seconds are worth showing. */
-const preciseBelowMs = 10_000;
+/** The duration below which tenths of seconds are shown. */
+const PRECISE_BELOW_MS = 10_000;
 
 /** Returns a rollout's state in a line: `rollout r-1 done: 2 resources in 3.2s`. */
 export function summarize(rollout: GetRolloutResponse, tookMs?: number): string {
@@ -37,5 +37,5 @@ function verdict(outcome: number): string {
 }
 
 function formatTook(ms: number): string {
-  return ms < preciseBelowMs ? `${(ms / 1000).toFixed(1)}s` : formatAge(ms);
+  return ms < PRECISE_BELOW_MS ? `${(ms / 1000).toFixed(1)}s` : formatAge(ms);
 }

@@ -11,8 +11,8 @@ export interface CopyOptions {
   readonly remark: (lines: string) => void;
 }
 
-/** As large as the frames the coordinator counts its buffers in. */
-const maxFrameBytes = 32 * 1024;
+/** The size of the frames in which the coordinator counts its buffers. */
+const MAX_FRAME_BYTES = 32 * 1024;
 
 /** Writes what comes out of a container, as fast as the disk takes it. Throws ArchiveErrors, and what the call fails with. */
 export async function copyOut(
@@ -45,8 +45,8 @@ export async function copyInto(
     // The code below reads the result, after sending has stopped.
     answered.catch(() => {});
     for await (const chunk of sendTree(place, send)) {
-      for (let at = 0; at < chunk.length && !over.signal.aborted; at += maxFrameBytes)
-        await write(call, { $case: "data", value: chunk.subarray(at, at + maxFrameBytes) }, over.signal);
+      for (let at = 0; at < chunk.length && !over.signal.aborted; at += MAX_FRAME_BYTES)
+        await write(call, { $case: "data", value: chunk.subarray(at, at + MAX_FRAME_BYTES) }, over.signal);
       if (over.signal.aborted) break;
     }
     if (!over.signal.aborted) call.write({ frame: { $case: "closed", value: true } });

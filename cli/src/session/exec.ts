@@ -9,8 +9,8 @@ export type ExecCall = Pick<
   "write" | "on" | "once" | "off" | "end" | "cancel" | typeof Symbol.asyncIterator
 >;
 
-/** As large as the frames the coordinator counts its buffers in. */
-const maxFrameBytes = 32 * 1024;
+/** The size of the frames in which the coordinator counts its buffers. */
+const MAX_FRAME_BYTES = 32 * 1024;
 
 export interface ExecOptions {
   readonly start: Omit<ExecStart, "options">;
@@ -71,8 +71,8 @@ async function receive(
 function sendInput(call: ExecCall, stdin: World["stdin"]): () => void {
   const onData = (chunk: Buffer): void => {
     let flowing = true;
-    for (let start = 0; start < chunk.length; start += maxFrameBytes) {
-      const value = chunk.subarray(start, start + maxFrameBytes);
+    for (let start = 0; start < chunk.length; start += MAX_FRAME_BYTES) {
+      const value = chunk.subarray(start, start + MAX_FRAME_BYTES);
       flowing = call.write({ frame: { $case: "stdin", value } });
     }
     if (!flowing) stdin.pause();

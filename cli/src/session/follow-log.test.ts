@@ -11,7 +11,7 @@ const aPod = (id: string, state: "running" | "terminated" = "running") =>
     }),
   });
 
-/** Each round is what one stream says, and what the pod is like after it. */
+/** Follows a log over several rounds. Each round has the output of one stream and the pod's state after it. */
 async function follow(
   rounds: readonly { readonly says: string; readonly afterwards: Pod | undefined }[],
   restarts: boolean,

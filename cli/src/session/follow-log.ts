@@ -19,11 +19,11 @@ export interface FollowLogOptions {
   readonly signal: AbortSignal;
 }
 
-const lookAgainMs = 1_000;
+const LOOK_AGAIN_MS = 1_000;
 /** Lines to read again after a broken stream. They contain what was written meanwhile, unless that was a large amount. */
-const resumeLines = 10_000;
+const RESUME_LINES = 10_000;
 /** If the last shown lines have not appeared for this time in a log that is read again, the log no longer contains them. */
-const resumeQuietMs = 2_000;
+const RESUME_QUIET_MS = 2_000;
 
 /**
  * Shows a container's log for as long as it grows, over restarts of coordinator and agent and broken connections, without showing
@@ -57,7 +57,7 @@ export async function followLog(options: FollowLogOptions): Promise<void> {
     overlap.restart();
     // All lines of a new run are new.
     const isNewRun = run.containerId !== id;
-    log = { ...options.log, since: undefined, tailLines: isNewRun || !shown ? undefined : resumeLines };
+    log = { ...options.log, since: undefined, tailLines: isNewRun || !shown ? undefined : RESUME_LINES };
     if (!isNewRun && !shown) log = options.log;
     id = run.containerId;
   }
@@ -69,7 +69,7 @@ async function nextRun(
   id: string | undefined,
 ): Promise<ContainerStatus | undefined> {
   while (true) {
-    await pause(lookAgainMs, signal);
+    await pause(LOOK_AGAIN_MS, signal);
     try {
       const run = runOf(await look(), container);
       if (run === undefined) return undefined;
@@ -101,7 +101,7 @@ class Quiet {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
       this.#running = this.#run();
-    }, resumeQuietMs);
+    }, RESUME_QUIET_MS);
   }
 
   async close(): Promise<void> {

@@ -9,8 +9,8 @@ import { write } from "./write.ts";
 
 export type ForwardCall = ClientDuplexStream<PortForwardRequest, PortForwardResponse>;
 
-/** As large as the frames the coordinator counts its buffers in. */
-const maxFrameBytes = 32 * 1024;
+/** The size of the frames in which the coordinator counts its buffers. */
+const MAX_FRAME_BYTES = 32 * 1024;
 
 /**
  * Joins a local connection with a connection to a pod's port. Passes the end of each side on, and reads each side only as fast as
@@ -60,8 +60,8 @@ export async function forwardConnection(
 async function sendAll(socket: Socket, call: ForwardCall, over: AbortSignal): Promise<void> {
   try {
     for await (const chunk of socket.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-      for (let at = 0; at < chunk.length; at += maxFrameBytes) {
-        const value = chunk.subarray(at, at + maxFrameBytes);
+      for (let at = 0; at < chunk.length; at += MAX_FRAME_BYTES) {
+        const value = chunk.subarray(at, at + MAX_FRAME_BYTES);
         await writeFrame(call, { frame: { $case: "data", value } }, over);
         if (over.aborted) return;
       }

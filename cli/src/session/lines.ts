@@ -1,21 +1,23 @@
 /** A line that never ends must not fill our memory; beyond this it is passed on in parts. */
-const maxPendingBytes = 64 * 1024;
-const lineFeed = 10;
+const MAX_PENDING_BYTES = 64 * 1024;
+const LINE_FEED = 10;
 
 /** Cuts a byte stream into whole lines, so that several streams can be mixed. */
 export class Lines {
   #pending: Uint8Array[] = [];
   #pendingBytes = 0;
 
-  /** All lines that are complete with this chunk, in one piece that ends with a line feed; empty if there is none. */
+  /** Returns all lines that the chunk completes, as one piece that ends with a line feed. Empty if there is none. */
   push(chunk: Uint8Array): Uint8Array {
-    const end = chunk.lastIndexOf(lineFeed) + 1;
-    if (end === 0 && this.#pendingBytes + chunk.length <= maxPendingBytes) {
+    const end = chunk.lastIndexOf(LINE_FEED) + 1;
+    if (end === 0 && this.#pendingBytes + chunk.length <= MAX_PENDING_BYTES) {
       this.#keep(chunk);
       return new Uint8Array();
     }
     const whole =
-      end === 0 ? [...this.#pending, chunk, Buffer.of(lineFeed)] : [...this.#pending, chunk.subarray(0, end)];
+      end === 0
+        ? [...this.#pending, chunk, Buffer.of(LINE_FEED)]
+        : [...this.#pending, chunk.subarray(0, end)];
     this.#pending = [];
     this.#pendingBytes = 0;
     if (end > 0 && end < chunk.length) this.#keep(chunk.subarray(end));
@@ -25,7 +27,7 @@ export class Lines {
   /** Returns the rest without a line feed, with a line feed added. */
   end(): Uint8Array {
     if (this.#pendingBytes === 0) return new Uint8Array();
-    const rest = Buffer.concat([...this.#pending, Buffer.of(lineFeed)]);
+    const rest = Buffer.concat([...this.#pending, Buffer.of(LINE_FEED)]);
     this.#pending = [];
     this.#pendingBytes = 0;
     return rest;
@@ -42,7 +44,7 @@ export function prefixLines(lines: Uint8Array, prefix: string): Uint8Array {
   const head = Buffer.from(prefix);
   const parts: Uint8Array[] = [];
   for (let start = 0; start < lines.length; ) {
-    const end = lines.indexOf(lineFeed, start) + 1 || lines.length;
+    const end = lines.indexOf(LINE_FEED, start) + 1 || lines.length;
     parts.push(head, lines.subarray(start, end));
     start = end;
   }

@@ -2,7 +2,7 @@ import { type AddressInfo, createServer, type Server, type Socket } from "node:n
 import { CliError } from "../errors.ts";
 
 /** A browser opens a dozen; each is a stream through coordinator and agent. */
-const maxConnections = 100;
+const MAX_CONNECTIONS = 100;
 
 export interface PortListener {
   /** The chosen port if 0 was requested. */
@@ -16,8 +16,8 @@ export async function listen(
   on: { readonly connection: (socket: Socket) => void; readonly refused: (limit: number) => void },
 ): Promise<PortListener> {
   const server: Server = createServer({ allowHalfOpen: true, noDelay: true }, on.connection);
-  server.maxConnections = maxConnections;
-  server.on("drop", () => on.refused(maxConnections));
+  server.maxConnections = MAX_CONNECTIONS;
+  server.on("drop", () => on.refused(MAX_CONNECTIONS));
   await new Promise<void>((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => reject(explain(error, address, port)));
     server.listen({ host: address, port }, resolve);

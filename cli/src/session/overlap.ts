@@ -1,7 +1,7 @@
-/** As much of what was shown last is remembered; repeating lines are told apart by what surrounds them. */
-const rememberedBytes = 16 * 1024;
-/** More than this is not held back while what was shown last is looked for. */
-const heldMaxBytes = 2 * 1024 * 1024;
+/** The amount of shown output that is remembered. Repeated lines are told apart by the lines around them. */
+const REMEMBERED_BYTES = 16 * 1024;
+/** The limit of output that is held back while the last shown lines are searched for. */
+const HELD_MAX_BYTES = 2 * 1024 * 1024;
 
 /**
  * Resumes a log that is read again from an earlier point. Holds data back until it finds the last shown bytes, and shows what
@@ -29,7 +29,7 @@ export class Overlap {
       this.#held = undefined;
       return this.#show(all.subarray(at + this.#shown.length));
     }
-    return this.#heldBytes > heldMaxBytes ? this.flush() : new Uint8Array();
+    return this.#heldBytes > HELD_MAX_BYTES ? this.flush() : new Uint8Array();
   }
 
   /** Returns all data that was held back, because the log no longer contains the last shown bytes. */
@@ -40,7 +40,7 @@ export class Overlap {
   }
 
   #show(data: Uint8Array): Uint8Array {
-    this.#shown = Buffer.concat([this.#shown, data.subarray(-rememberedBytes)]).subarray(-rememberedBytes);
+    this.#shown = Buffer.concat([this.#shown, data.subarray(-REMEMBERED_BYTES)]).subarray(-REMEMBERED_BYTES);
     return data;
   }
 }

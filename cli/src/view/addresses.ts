@@ -1,4 +1,4 @@
-/** All of them, the one that it goes by first; those who have one only may tell no others. */
+/** Returns all addresses, the primary one first. Objects with one address may leave the list empty. */
 export function allAddresses(first: string, all: readonly string[] = []): string {
   return [...new Set([first, ...all])].filter((it) => it !== "").join(", ");
 }

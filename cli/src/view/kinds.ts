@@ -4,7 +4,7 @@ import { suggest } from "../command/suggest.ts";
 export const RESOURCE_KINDS = ["container_service", "service", "route", "cron_job", "job"] as const;
 export type ResourceKind = (typeof RESOURCE_KINDS)[number];
 
-const shortForms: Readonly<Record<string, ResourceKind>> = {
+const SHORT_FORMS: Readonly<Record<string, ResourceKind>> = {
   cs: "container_service",
   svc: "service",
   cj: "cron_job",
@@ -13,7 +13,7 @@ const shortForms: Readonly<Record<string, ResourceKind>> = {
 /** Takes `container_service`, `container-services`, `ContainerService`, `cs`, …; undefined for anything else. */
 export function parseKind(text: string): ResourceKind | undefined {
   const plain = text.replaceAll(/[-_]/g, "").toLowerCase();
-  if (Object.hasOwn(shortForms, plain)) return shortForms[plain];
+  if (Object.hasOwn(SHORT_FORMS, plain)) return SHORT_FORMS[plain];
   return RESOURCE_KINDS.find((kind) => {
     const name = kind.replaceAll("_", "");
     return plain === name || plain === `${name}s`;

@@ -1,13 +1,13 @@
 import { type Namespace, PodPolicy } from "@forage/proto/forage/operator/v1/operator";
 import type { Column } from "../output/table.ts";
 
-const resources = ["pods", "cpu", "memory", "objects", "bytes"] as const;
+const RESOURCES = ["pods", "cpu", "memory", "objects", "bytes"] as const;
 
 export function namespaceColumns(): Column<Namespace>[] {
   return [
     { title: "NAMESPACE", value: ({ name }) => name },
     { title: "POLICY", value: ({ policies }) => policies.map(summary).join(", ") || "baseline (default)" },
-    ...resources.map((resource) => ({
+    ...RESOURCES.map((resource) => ({
       title: resource.toUpperCase(),
       value: ({ used, quota }: Namespace) => shareOf(used[resource], quota[resource]),
       alignRight: true,
@@ -63,7 +63,7 @@ export interface QuotaRow {
 }
 
 export function quotaRows({ name, quota, used, defaultQuota }: Namespace): QuotaRow[] {
-  return resources.map((resource) => {
+  return RESOURCES.map((resource) => {
     const limit = quota[resource];
     const text = limit === undefined ? "none" : limit + (defaultQuota ? " (default)" : "");
     return { namespace: name, resource, used: used[resource] ?? "0", limit: text };

@@ -8,8 +8,8 @@ export const OBJECT_KINDS = [
 ] as const;
 export type ObjectKind = (typeof OBJECT_KINDS)[number];
 
-/** As people say it: in commands, in lists and before names. */
-export const objectWords: Readonly<Record<ObjectKind, { readonly one: string; readonly many: string }>> = {
+/** The words for each kind in commands, in lists and before names. */
+export const OBJECT_WORDS: Readonly<Record<ObjectKind, { readonly one: string; readonly many: string }>> = {
   secret: { one: "secret", many: "secrets" },
   config_map: { one: "config", many: "configs" },
   registry_credential: { one: "registry", many: "registries" },
@@ -17,7 +17,7 @@ export const objectWords: Readonly<Record<ObjectKind, { readonly one: string; re
   priority_class: { one: "priority-class", many: "priority-classes" },
 };
 
-const others: Readonly<Record<string, ObjectKind>> = {
+const OTHERS: Readonly<Record<string, ObjectKind>> = {
   configmap: "config_map",
   configmaps: "config_map",
   cm: "config_map",
@@ -31,9 +31,9 @@ const others: Readonly<Record<string, ObjectKind>> = {
 /** Takes `secret`, `secrets`, `config_map`, `priority-classes`, …; undefined for anything else. */
 export function parseObjectKind(text: string): ObjectKind | undefined {
   const plain = simplify(text);
-  if (Object.hasOwn(others, plain)) return others[plain];
+  if (Object.hasOwn(OTHERS, plain)) return OTHERS[plain];
   return OBJECT_KINDS.find((kind) => {
-    const { one, many } = objectWords[kind];
+    const { one, many } = OBJECT_WORDS[kind];
     return plain === simplify(one) || plain === simplify(many);
   });
 }

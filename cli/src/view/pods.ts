@@ -9,8 +9,8 @@ import type { Style } from "../output/paint.ts";
 import type { Column } from "../output/table.ts";
 import { age, dateTime } from "./timestamp.ts";
 
-/** Enough of a uid to tell pods apart, and short enough to type. */
-const shortUidLength = 8;
+/** The length of a uid's prefix: enough to tell pods apart, and short enough to type. */
+const SHORT_UID_LENGTH = 8;
 
 export function podColumns({
   nowMs,
@@ -42,7 +42,7 @@ export function podColumns({
 }
 
 export function shortUid(uid: string): string {
-  return uid.slice(0, shortUidLength);
+  return uid.slice(0, SHORT_UID_LENGTH);
 }
 
 /** One word for what a pod is doing. */

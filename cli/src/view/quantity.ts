@@ -1,4 +1,4 @@
-const units: readonly string[] = ["", "Ki", "Mi", "Gi", "Ti", "Pi"];
+const UNITS: readonly string[] = ["", "Ki", "Mi", "Gi", "Ti", "Pi"];
 
 /**
  * Shortens a quantity for people: `23449891Ki` becomes `22.4Gi`. Leaves text that is no whole number of binary units as it is.
@@ -8,10 +8,10 @@ export function shortQuantity(text: string): string {
   // Plain numbers are counts (pods, cores) unless they are as large as only bytes can be.
   if (digits === undefined || (unit === "" && digits.length < 7)) return text;
   let value = Number(digits);
-  let index = units.indexOf(unit);
-  while (value >= 1024 && index < units.length - 1) {
+  let index = UNITS.indexOf(unit);
+  while (value >= 1024 && index < UNITS.length - 1) {
     value /= 1024;
     index++;
   }
-  return `${Number.isInteger(value) ? value : value.toFixed(1)}${units[index]}`;
+  return `${Number.isInteger(value) ? value : value.toFixed(1)}${UNITS[index]}`;
 }

@@ -1,0 +1,61 @@
+import { CreateJoinTokenResponse } from "@forage/proto/forage/operator/v1/operator";
+import { operator } from "../client/coordinator.ts";
+import { defineCommand } from "../command/definition.ts";
+import { contextOf, printOne, withCoordinator } from "../context.ts";
+import { durationFlag } from "../duration-flag.ts";
+import { CliError } from "../errors.ts";
+import { EXIT } from "../exit-code.ts";
+import { parseLabels } from "./labels.ts";
+import { parseTaint } from "./node-taints.ts";
+
+export const nodeAdd = defineCommand({
+  name: "add",
+  summary: "Print the command with which a host joins the fleet",
+  details: `The command is run on the new host, where the agent is installed. It contains a token for one host, which can join with it once.
+With NAME only a host of this name can join; a host that was reinstalled joins again under its old name this way.`,
+  operands: [{ name: "NAME", help: "name of the node; default: the host's own name" }],
+  flags: {
+    label: { kind: "list", hint: "KEY=VALUE", help: "label of the node" },
+    taint: {
+      kind: "list",
+      hint: "KEY[=VALUE]:EFFECT",
+      help: "taint of the node, which it has before any pod is placed on it",
+    },
+    ttl: { kind: "text", hint: "DURATION", help: "how long the token is valid: 15m, at most 30m" },
+    coordinator: {
+      kind: "text",
+      hint: "HOST:PORT",
+      help: "address at which the host reaches the coordinator, if it is another than the coordinator knows",
+    },
+  },
+  run: async (invocation) => {
+    const context = contextOf(invocation);
+    const { flags, operands } = invocation;
+    const [nodeName = ""] = operands;
+    const request = {
+      ttlSeconds: flags.ttl === undefined ? 0 : Math.ceil(durationFlag("--ttl", flags.ttl) / 1000),
+      ...{ nodeName, reusable: false },
+      labels: parseLabels("--label", flags.label),
+      taints: flags.taint.map(parseTaint),
+    };
+    const response = await withCoordinator(context, (coordinator) =>
+      coordinator.call(operator.createJoinToken, request),
+    );
+    const address = flags.coordinator ?? response.coordinators[0] ?? context.settings.endpoint().server;
+    assertAddress(address);
+    const name = nodeName === "" ? "" : ` --name ${nodeName}`;
+    const command = `sudo forage-agent join${name} --coordinator ${address} ${response.token}`;
+    printOne(
+      context,
+      () => ({ command, ...(CreateJoinTokenResponse.toJSON(response) as Readonly<Record<string, unknown>>) }),
+      () => `${command}\n`,
+    );
+    return EXIT.ok;
+  },
+});
+
+/** The command is copied into a shell. */
+function assertAddress(address: string): void {
+  if (!/^[A-Za-z0-9.:[\]-]{1,300}$/.test(address))
+    throw new CliError("USAGE", `--coordinator: "${address}" is not HOST:PORT`);
+}

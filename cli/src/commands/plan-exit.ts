@@ -1,0 +1,12 @@
+import { CliError } from "../errors.ts";
+import { EXIT, type ExitCode } from "../exit-code.ts";
+
+/** Runs a command whose exit code 1 is an answer, so that scripts tell it from a failure by the code: failures exit with 255. */
+export async function answerByExitCode(run: () => Promise<ExitCode>): Promise<ExitCode> {
+  try {
+    return await run();
+  } catch (error) {
+    if (!(error instanceof CliError) || error.exitCode !== EXIT.failed) throw error;
+    throw new CliError(error.code, error.message, { cause: error, exitCode: EXIT.planFailed });
+  }
+}

@@ -1,0 +1,130 @@
+import type {
+  CapacityResponse,
+  NodeLoss,
+  NodePods,
+  ResourceOutcome,
+  WhatIfResponse,
+  WorkloadOutcome,
+} from "@forage/proto/forage/operator/v1/operator";
+import { formatAmount, parseAmount } from "@forage/scheduler";
+import type { Paint } from "../output/paint.ts";
+import { plainText } from "../output/plain-text.ts";
+import { type Column, renderTable } from "../output/table.ts";
+
+/** Nodes that are named in one line. */
+const MAX_NAMED = 8;
+
+/** Describes what a trial showed: workload by workload, then how full the fleet would be. Ends with a line feed. */
+export function describeWhatIf(found: WhatIfResponse, paint: Paint): string {
+  const { workloads, resources, notes, losses, nodesTried, safe } = found;
+  const isAny = nodesTried > 0;
+  const parts = [
+    ...workloads.map((outcome) => describeWorkload(outcome, paint)),
+    ...losses.map((loss) => describeLoss(loss, paint)),
+    ...(resources.length === 0 ? [] : [describeResources(resources, paint)]),
+    ...notes.map((note) => `${paint("strong", plainText(note))}\n`),
+  ];
+  const verdict = isAny ? anyVerdict(safe, losses.length, nodesTried) : verdictOf(safe, workloads.length);
+  return `${parts.join("\n")}${parts.length === 0 ? "" : "\n"}${paint(safe ? "good" : "bad", verdict)}\n`;
+}
+
+/** Describes how much more fits. Ends with a line feed. */
+export function describeCapacity(found: CapacityResponse, paint: Paint): string {
+  const { pods, more, podsIfPooled, nodes, runsOutFirst, why, requests } = found;
+  const shape = Object.entries(requests)
+    .filter(([resource]) => resource !== "pods")
+    .map(([resource, amount]) => `${amountText(resource, amount)} ${plainText(resource)}`);
+  const each = shape.length === 0 ? "" : ` of ${shape.join(", ")}`;
+  const lines = [paint("strong", `${more ? "at least " : ""}${pods} more ${noun(pods, "pod")}${each}`)];
+  if (nodes.length > 0) lines.push(`    on ${namesOf(nodes)}`);
+  if (podsIfPooled > pods && !more)
+    lines.push(`    ${podsIfPooled} if the same room were on one node: the rest is lost to fragmentation`);
+  if (runsOutFirst !== "") lines.push(`    ${plainText(runsOutFirst)} runs out first`);
+  if (why !== "") lines.push(`    the next one: ${plainText(why)}`);
+  return `${lines.join("\n")}\n`;
+}
+
+function describeWorkload(outcome: WorkloadOutcome, paint: Paint): string {
+  const { namespace, kind, name, left, came, waiting } = outcome;
+  const title = kind === "container_service" ? `${namespace}/${name}` : `${namespace}/${kind}/${name}`;
+  const lines = [`${paint("strong", plainText(title))}  ${readiness(outcome)}`];
+  if (left.length > 0) lines.push(`    leaves ${namesOf(left)}`);
+  if (came.length > 0) lines.push(`    comes to ${namesOf(came)}`);
+  for (const { pods, why, already } of waiting) {
+    const known = already === 0 ? "" : ` (${already} ${already === 1 ? "does" : "do"} now)`;
+    lines.push(paint("bad", `    ${pods} ${pods === 1 ? "waits" : "wait"}${known}: ${plainText(why)}`));
+  }
+  return `${lines.join("\n")}\n`;
+}
+
+function readiness({ kind, readyBefore, readyLowest, readyAfter, minimum }: WorkloadOutcome): string {
+  if (kind !== "container_service") return "";
+  const least = minimum === undefined ? "" : ` of at least ${minimum}`;
+  return `ready: ${readyBefore} now, ${readyLowest}${least} at worst, ${readyAfter} in the end`;
+}
+
+function describeLoss({ node, pods, waiting }: NodeLoss, paint: Paint): string {
+  const lines = waiting.map(({ namespace, name, pods: count, why }) =>
+    plainText(`    ${count} of ${namespace}/${name} ${count === 1 ? "waits" : "wait"}: ${why}`),
+  );
+  const title = `without ${plainText(node)}, which has ${pods} ${noun(pods, "pod")}:`;
+  return `${[paint("bad", title), ...lines].join("\n")}\n`;
+}
+
+const COLUMNS: readonly Column<ResourceOutcome>[] = [
+  { title: "RESOURCE", value: ({ resource }) => resource },
+  {
+    title: "NOW",
+    value: ({ resource, requestedBefore, allocatableBefore, percentBefore }) =>
+      shareText(resource, requestedBefore, allocatableBefore, percentBefore),
+  },
+  {
+    title: "THEN",
+    value: ({ resource, requestedAfter, allocatableAfter, percentAfter }) =>
+      shareText(resource, requestedAfter, allocatableAfter, percentAfter),
+  },
+];
+
+function describeResources(rows: readonly ResourceOutcome[], paint: Paint): string {
+  return renderTable(COLUMNS, rows, { wide: false, paint });
+}
+
+function shareText(
+  resource: string,
+  requested: string,
+  allocatable: string,
+  percent: number | undefined,
+): string {
+  const share = percent === undefined ? "" : ` (${Math.round(percent)} %)`;
+  return `${amountText(resource, requested)} of ${amountText(resource, allocatable)}${share}`;
+}
+
+/** A coordinator of another version may send what can't be read. */
+function amountText(resource: string, text: string): string {
+  try {
+    return formatAmount(resource, parseAmount(resource, text));
+  } catch {
+    return plainText(text);
+  }
+}
+
+function namesOf(nodes: readonly NodePods[]): string {
+  const named = nodes.slice(0, MAX_NAMED).map(({ node, pods }) => `${plainText(node)} (${pods})`);
+  const more = nodes.length - named.length;
+  return more === 0 ? named.join(", ") : `${named.join(", ")} and ${more} more ${noun(more, "node")}`;
+}
+
+function verdictOf(safe: boolean, changed: number): string {
+  if (safe && changed === 0) return "nothing would change for any pod";
+  if (safe) return "every pod finds a node, and no service falls below its minimum";
+  return "not without harm: see what waits or falls below its minimum";
+}
+
+function anyVerdict(safe: boolean, bad: number, tried: number): string {
+  if (safe) return `the loss of any one of ${tried} ${noun(tried, "node")} leaves every pod a place`;
+  return `the loss of ${bad} of ${tried} ${noun(tried, "node")} would leave pods without one`;
+}
+
+function noun(count: number | bigint, word: string): string {
+  return Number(count) === 1 ? word : `${word}s`;
+}

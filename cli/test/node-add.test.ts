@@ -1,0 +1,54 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { FakeCoordinator } from "./fake-coordinator.ts";
+import { runCommand } from "./run-command.ts";
+
+let fake: FakeCoordinator;
+const forage = (line: string) => runCommand(line.split(" "), { env: fake.env });
+
+before(async () => {
+  fake = await FakeCoordinator.start();
+  fake.answers.createJoinToken = () => ({
+    token: "FLT1.x",
+    expiresAt: { seconds: 1_800_000_000n, nanos: 0 },
+    coordinators: ["forage.example:7600", "192.0.2.5:7600"],
+  });
+});
+after(() => fake.close());
+
+test("prints the command for the new host, with the address that the coordinator prefers", async () => {
+  const { stdout, exitCode } = await forage("node add");
+  assert.deepEqual(
+    [exitCode, stdout],
+    [0, "sudo forage-agent join --coordinator forage.example:7600 FLT1.x\n"],
+  );
+});
+
+test("binds the token to the name, and gives the node its labels and taints", async () => {
+  fake.calls.length = 0;
+  const line =
+    "node add edge-2 --label zone=a --taint new=1:NoSchedule --ttl 5m --coordinator 192.0.2.9:7600";
+  const { stdout } = await forage(line);
+  assert.equal(stdout, "sudo forage-agent join --name edge-2 --coordinator 192.0.2.9:7600 FLT1.x\n");
+  assert.deepEqual(fake.requests("createJoinToken"), [
+    {
+      ...{ ttlSeconds: 300, nodeName: "edge-2", reusable: false, labels: { zone: "a" } },
+      taints: [{ key: "new", value: "1", effect: "NoSchedule" }],
+    },
+  ]);
+});
+
+test("prints the parts as JSON", async () => {
+  const { stdout } = await forage("node add -o json");
+  const answer = JSON.parse(stdout);
+  assert.equal(answer.token, "FLT1.x");
+  assert.match(answer.command, /^sudo forage-agent join /);
+});
+
+test("refuses an address that would be more than one word in the command", async () => {
+  const { stderr, exitCode } = await runCommand(["node", "add", "--coordinator", "x;reboot"], {
+    env: fake.env,
+  });
+  assert.notEqual(exitCode, 0);
+  assert.match(stderr, /--coordinator: "x;reboot" is not HOST:PORT/);
+});

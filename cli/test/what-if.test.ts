@@ -1,0 +1,169 @@
+import assert from "node:assert/strict";
+import { after, before, beforeEach, test } from "node:test";
+import { CapacityResponse, WhatIfResponse } from "@forage/proto/forage/operator/v1/operator";
+import { status } from "@grpc/grpc-js";
+import { FakeCoordinator, grpcError } from "./fake-coordinator.ts";
+import { type Result, runCommand } from "./run-command.ts";
+
+let fake: FakeCoordinator;
+const forage = (line: string): Promise<Result> => runCommand(line.split(" "), { env: fake.env });
+
+before(async () => {
+  fake = await FakeCoordinator.start();
+});
+after(() => fake.close());
+beforeEach(() => {
+  fake.calls.length = 0;
+  fake.answers = {};
+});
+
+test("whatif sends each flag as a supposition, and prints the outcome of each workload", async () => {
+  fake.answers.whatIf = () =>
+    WhatIfResponse.fromPartial({
+      workloads: [
+        {
+          ...{ namespace: "shop", kind: "container_service", name: "web" },
+          ...{ readyBefore: 6, readyLowest: 4, readyAfter: 5, minimum: 5 },
+          left: [{ node: "n2", pods: 2 }],
+          came: [{ node: "n1", pods: 1 }],
+          waiting: [{ pods: 1, why: "0/2 nodes: 2 insufficient cpu" }],
+        },
+      ],
+      resources: [
+        {
+          ...{ resource: "cpu", requestedBefore: "3", allocatableBefore: "6", percentBefore: 50 },
+          ...{ requestedAfter: "2500m", allocatableAfter: "4", percentAfter: 62.5 },
+        },
+        {
+          ...{ resource: "memory", requestedBefore: "1073741824", allocatableBefore: "2147483648" },
+          ...{ requestedAfter: "0", allocatableAfter: "0" },
+        },
+      ],
+      notes: ["a note"],
+    });
+  const flags = "--lose n2 --lose zone=a --drain n3 --add 2 --like n1 --scale web=7 --scale pay/api=3";
+  const { stdout, exitCode } = await forage(`whatif ${flags} -n shop`);
+  assert.deepEqual(fake.requests("whatIf"), [
+    {
+      suppositions: [
+        { $case: "addNodes", value: { count: 2, like: "n1" } },
+        { $case: "scale", value: { namespace: "shop", name: "web", replicas: 7 } },
+        { $case: "scale", value: { namespace: "pay", name: "api", replicas: 3 } },
+        { $case: "drainNode", value: "n3" },
+        { $case: "loseNode", value: "n2" },
+        { $case: "loseNodes", value: { key: "zone", value: "a" } },
+      ].map((supposition) => ({ supposition })),
+    },
+  ]);
+  assert.equal(
+    stdout,
+    `shop/web  ready: 6 now, 4 of at least 5 at worst, 5 in the end
+    leaves n2 (2)
+    comes to n1 (1)
+    1 waits: 0/2 nodes: 2 insufficient cpu
+
+RESOURCE  NOW            THEN
+cpu       3 of 6 (50 %)  2500m of 4 (63 %)
+memory    1Gi of 2Gi     0 of 0
+
+a note
+
+not without harm: see what waits or falls below its minimum
+`,
+  );
+  assert.equal(exitCode, 1);
+});
+
+test("the loss of any one node", async () => {
+  const waiting = [{ namespace: "shop", kind: "container_service", name: "web", pods: 2, why: "full" }];
+  fake.answers.whatIf = () =>
+    WhatIfResponse.fromPartial({ nodesTried: 3, losses: [{ node: "n1", pods: 4, waiting }] });
+  const { stdout, exitCode } = await forage("whatif --lose any-1");
+  assert.equal(
+    stdout,
+    "without n1, which has 4 pods:\n    2 of shop/web wait: full\n\nthe loss of 1 of 3 nodes would leave pods without one\n",
+  );
+  assert.equal(exitCode, 1);
+  fake.answers.whatIf = () => WhatIfResponse.fromPartial({ nodesTried: 3, safe: true });
+  const safe = await forage("whatif --lose any-1");
+  assert.equal(safe.stdout, "the loss of any one of 3 nodes leaves every pod a place\n");
+  assert.equal(safe.exitCode, 0);
+});
+
+test("whatif: answers for programs, failures with 255, and bad flags", async () => {
+  fake.answers.whatIf = () => WhatIfResponse.fromPartial({ safe: true });
+  const json = await forage("whatif --drain n1 -o json");
+  assert.equal((JSON.parse(json.stdout) as { safe: boolean }).safe, true);
+  assert.equal(json.exitCode, 0);
+  fake.answers.whatIf = () => {
+    throw grpcError(status.NOT_FOUND, 'suppositions[0].drain_node: no node "n9"');
+  };
+  const failed = await forage("whatif --drain n9");
+  assert.equal(failed.exitCode, 255);
+  assert.match(failed.stderr, /no node "n9"/);
+  for (const [flags, message] of [
+    ["", /suppose something/],
+    ["--add 3", /--add and --like go together/],
+    ["--add some --like n1", /--add: "some" is no number/],
+    ["--lose =a", /--lose: "=a" is no label/],
+    ["--scale web", /--scale: "web" is not understood/],
+  ] as const) {
+    const { stderr, exitCode } = await forage(`whatif ${flags}`.trim());
+    assert.match(stderr, message);
+    assert.equal(exitCode, 255);
+  }
+});
+
+test("capacity prints how many more fit, where, and what runs out first", async () => {
+  fake.answers.capacity = () =>
+    CapacityResponse.fromPartial({
+      pods: 3n,
+      podsIfPooled: 4n,
+      nodes: [
+        { node: "n1", pods: 2 },
+        { node: "n2", pods: 1 },
+      ],
+      runsOutFirst: "cpu",
+      why: "0/2 nodes: 2 insufficient cpu",
+      requests: { cpu: "1500m", memory: "268435456", pods: "1" },
+    });
+  const { stdout, exitCode } = await forage(
+    "capacity --cpu 1500m --memory 256Mi --request vendor.example/gpu=1",
+  );
+  assert.deepEqual(fake.requests("capacity"), [
+    {
+      shape: {
+        $case: "requests",
+        value: { amounts: { cpu: "1500m", memory: "256Mi", "vendor.example/gpu": "1" } },
+      },
+    },
+  ]);
+  assert.equal(
+    stdout,
+    `3 more pods of 1500m cpu, 256Mi memory
+    on n1 (2), n2 (1)
+    4 if the same room were on one node: the rest is lost to fragmentation
+    cpu runs out first
+    the next one: 0/2 nodes: 2 insufficient cpu
+`,
+  );
+  assert.equal(exitCode, 0);
+});
+
+test("capacity like a workload, and bad flags", async () => {
+  fake.answers.capacity = () => CapacityResponse.fromPartial({ pods: 100_000n, more: true });
+  const { stdout } = await forage("capacity --like job/import -n shop");
+  assert.deepEqual(fake.requests("capacity"), [
+    { shape: { $case: "like", value: { namespace: "shop", kind: "job", name: "import" } } },
+  ]);
+  assert.equal(stdout, "at least 100000 more pods\n");
+  for (const [flags, message] of [
+    ["capacity", /give either --like, or at least one of/],
+    ["capacity --like web --cpu 1", /give either --like, or at least one of/],
+    ["capacity --request gpu", /--request: "gpu" is not understood/],
+  ] as const) {
+    const { stderr, exitCode } = await forage(flags);
+    assert.match(stderr, message);
+    assert.equal(exitCode, 1);
+  }
+});
