@@ -1,5 +1,12 @@
 import { AgentServiceClient, type ConnectRequest } from "@forage/proto/forage/agent/v1/agent";
-import { credentials, InterceptingCall, type InterceptingListener, Metadata, status } from "@grpc/grpc-js";
+import {
+  Channel,
+  credentials,
+  InterceptingCall,
+  type InterceptingListener,
+  Metadata,
+  status,
+} from "@grpc/grpc-js";
 import type { Answering } from "../coordinator/test/sim/fleet-node.ts";
 import type { Way } from "../coordinator/test/sim/network.ts";
 import { type Downward, SimStream } from "../coordinator/test/sim/stream.ts";
@@ -18,14 +25,26 @@ export interface SimulatedChannel {
   readonly received: (message: Downward) => void;
 }
 
-/** What grpc-js drives a call through. It does not export the type. */
+/** The interface through which grpc-js drives a call. It does not export the type. */
 type CallInterface = ConstructorParameters<typeof InterceptingCall>[0];
 type MessageContext = Parameters<CallInterface["sendMessageWithContext"]>[0];
+
+/** The library's own channel. No call uses it, and its construction takes longer than a whole call, so all clients share one. */
+class UnusedChannel extends Channel {
+  override close(): void {}
+
+  override createCall(): never {
+    throw new Error("calls of the simulation don't use the channel");
+  }
+}
+
+const CHANNEL = new UnusedChannel("sim:1", credentials.createInsecure(), {});
 
 /** Returns a client of the agent's service whose streams go over a simulated way. */
 export function simulatedClient(channel: SimulatedChannel): AgentServiceClient {
   return new AgentServiceClient("sim:1", credentials.createInsecure(), {
     interceptors: [() => new InterceptingCall(new SimulatedCall(channel))],
+    channelOverride: CHANNEL,
   });
 }
 
@@ -93,7 +112,7 @@ export class SimulatedCall implements CallInterface {
     this.#deliver();
   }
 
-  /** Ends the agent's side without telling the agent, which is dead. */
+  /** Ends the agent's side without a callback, because the agent is dead. */
   abandon(): void {
     this.#listener = undefined;
     this.#end(status.UNAVAILABLE, "the agent is dead");

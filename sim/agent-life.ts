@@ -13,6 +13,7 @@ import { FAULT_BACK_OFF, IMAGE_BACK_OFF } from "../agent/src/pods/back-offs.ts";
 import { afterReboot } from "../agent/src/pods/container-memory.ts";
 import type { PodStatus } from "../agent/src/pods/decide/pod-status.ts";
 import { PodSupervisor } from "../agent/src/pods/pod-supervisor.ts";
+import { retryUntilDone } from "../agent/src/pods/retry-until-done.ts";
 import { fromPodState, toPodState } from "../agent/src/pods/stored-memory.ts";
 import { probeOver } from "../agent/src/probes/run-probe.ts";
 import { recordedPods } from "../agent/src/recorded-pods.ts";
@@ -75,14 +76,17 @@ export class AgentLife {
     const { disk, clock, random, life, key, rebooted } = options;
     const files = filesOn(disk, { clock, random, life: life.signal });
     const journal = await Journal.open({ dir: "/journal", key, signal: life.signal, files });
-    if (rebooted) {
-      const states = [...journal.states()];
-      await Promise.all(
-        states.map(([uid, state]) =>
-          journal.saveState(uid, toPodState(afterReboot(fromPodState(uid, state), clock.nowMs()))),
-        ),
-      );
-    }
+    if (rebooted) disk.staleStates = new Set(journal.states().keys());
+    await Promise.allSettled(
+      [...journal.states()]
+        .filter(([uid]) => disk.staleStates.has(uid))
+        .map(async ([uid, state]) => {
+          await journal.saveState(uid, toPodState(afterReboot(fromPodState(uid, state), clock.nowMs())));
+          disk.staleStates.delete(uid);
+        }),
+    );
+    const write = () => writeStale(disk, journal);
+    void retryUntilDone(write, { clock, signal: life.signal, outcome: () => {} });
     return new AgentLife(options, journal);
   }
 
@@ -121,7 +125,7 @@ export class AgentLife {
     void ready.then(() => this.#link.run(life.signal));
   }
 
-  /** Ends it at once. What the host has begun for it goes on. */
+  /** Ends it at once. Work that the host has begun for it goes on. */
   kill(): void {
     this.#options.life.abort();
     this.#session.cut();
@@ -232,4 +236,13 @@ function noGateway() {
     ...{ start: () => {}, restart: () => {}, take: () => {}, status: () => undefined },
     ...{ subscribe: () => () => {}, metrics: async () => undefined, close: async () => {} },
   };
+}
+
+/** Writes the states that a full disk kept from being written after a reboot. The journal has them in memory. */
+async function writeStale({ staleStates }: MemoryDisk, journal: Journal): Promise<void> {
+  for (const uid of staleStates) {
+    const state = journal.state(uid);
+    if (state !== undefined) await journal.saveState(uid, state);
+    staleStates.delete(uid);
+  }
 }

@@ -1,7 +1,10 @@
 import { parseArgs } from "node:util";
-import { putInPlace } from "../coordinator/test/sim/mutants/mutants.ts";
+import type { NodeOptions } from "../coordinator/test/sim/fleet-node.ts";
+import type { Fate } from "../coordinator/test/sim/life-store.ts";
+import { putAnyInPlace } from "./agent-mutants.ts";
 
-const USAGE = `usage: node sim/main.ts [--seed N [--trace]] [--seeds COUNT] [--from N] [--stop] [--outages] [--mutant NAME]
+const USAGE = `usage: node sim/main.ts [--seed N [--trace]] [--seeds COUNT] [--from N] [--stop]
+       [--crash-every N] [--outages | --rollouts | --agents] [--mutant NAME]
 
 Plays histories of a fleet: the real coordinator and the real agents on simulated hosts, network, disks and time.
 
@@ -9,7 +12,11 @@ Plays histories of a fleet: the real coordinator and the real agents on simulate
   --trace        prints all of its lines
   --seeds N      plays N histories (default 100), from --from on (default 0)
   --stop         plays none after the first that breaks a rule
+  --crash-every N  no other faults, but the coordinator dies at every Nth write: just before or just after it, from
+                 the (seed mod N)th write on
   --outages      plays one outage of a fleet at rest in each history
+  --rollouts     plays one outage of the coordinator during a rollout in each history
+  --agents       plays one fault of all hosts while agents wait or write in each history
   --mutant NAME  puts a fault in on purpose`;
 
 async function main(): Promise<number> {
@@ -17,30 +24,38 @@ async function main(): Promise<number> {
   const flag = { type: "boolean" } as const;
   const { values } = parseArgs({
     options: {
-      ...{ seed: text, seeds: text, from: text, mutant: text },
-      ...{ trace: flag, stop: flag, outages: flag, help: flag },
+      ...{ seed: text, seeds: text, from: text, mutant: text, "crash-every": text },
+      ...{ trace: flag, stop: flag, outages: flag, rollouts: flag, agents: flag, help: flag },
     },
   });
   if (values.help) {
     console.log(USAGE);
     return 0;
   }
-  if (values.mutant !== undefined) putInPlace(values.mutant);
+  if (values.mutant !== undefined) putAnyInPlace(values.mutant);
   // Loaded only now, with the mutant in its place.
   const { makeSecrets } = await import("../coordinator/test/sim/sim-coordinator.ts");
   const { simulate } = await import("../coordinator/test/sim/simulate.ts");
   const { simulateOutage } = await import("../coordinator/test/sim/outage.ts");
+  const { simulateRolloutOutage } = await import("../coordinator/test/sim/rollout-outage.ts");
+  const { simulateAgentOutage } = await import("./agent-outage.ts");
   const { RealNode } = await import("./real-node.ts");
   const from = Number(values.seed ?? values.from ?? 0);
   const end = from + (values.seed === undefined ? Number(values.seeds ?? 100) : 1);
   const secrets = await makeSecrets();
+  const makeNode = (options: NodeOptions) => new RealNode(options);
+  const every = values["crash-every"];
   const sum = { histories: 0, broken: 0, writes: 0 };
   for (let seed = from; seed < end && !(values.stop && sum.broken > 0); seed++) {
-    const play = values.outages ? simulateOutage : simulate;
-    const outcome = await play({
-      ...{ seed, secrets, makeNode: (options) => new RealNode(options) },
-      ...(values.trace && { echo: console.log }),
-    });
+    const fateOf = every === undefined ? undefined : crashEvery(Number(every), seed);
+    const history = { seed, secrets, makeNode, ...(values.trace && { echo: console.log }) };
+    const outcome = values.agents
+      ? await simulateAgentOutage(history)
+      : values.rollouts
+        ? await simulateRolloutOutage(history)
+        : values.outages
+          ? await simulateOutage(history)
+          : await simulate({ ...history, ...(fateOf && { fateOf }) });
     sum.histories++;
     sum.writes += outcome.writes;
     if (outcome.violation === undefined) continue;
@@ -53,6 +68,12 @@ async function main(): Promise<number> {
     `${sum.histories} histories, ${sum.broken} broke a rule; ${sum.writes} writes, ${eachMs.toFixed(0)} ms of processor time each`,
   );
   return sum.broken === 0 ? 0 : 1;
+}
+
+/** Histories of seeds from 0 to twice the stride hit every write, before and after. */
+function crashEvery(stride: number, seed: number): (write: number) => Fate {
+  const fate = Math.floor(seed / stride) % 2 === 0 ? "die-before" : "die-after";
+  return (write) => (write % stride === seed % stride ? fate : "done");
 }
 
 process.exitCode = await main();

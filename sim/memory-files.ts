@@ -11,6 +11,8 @@ const STALL_LOOK_MS = 1_000;
 export class MemoryDisk {
   readonly files = new Map<string, Buffer>();
   full = false;
+  /** The pods whose states are still those of an earlier boot. A reboot makes all states stale. */
+  staleStates = new Set<string>();
   /** No write or removal ends before this moment of the monotonic clock. */
   stalledUntilMs = 0;
 }

@@ -3,12 +3,12 @@ import type { Clock } from "@forage/common/clock";
 import type { PodAssignment } from "@forage/proto/forage/agent/v1/agent";
 import { JournalKey } from "../agent/src/journal/journal-key.ts";
 import type { PodStatus } from "../agent/src/pods/decide/pod-status.ts";
-import { NO_FAULTS } from "../agent/test/sim/sim-calls.ts";
-import { podOf, type SimContainer } from "../agent/test/sim/sim-container.ts";
+import { NO_FAULTS, type SimFaults } from "../agent/test/sim/sim-calls.ts";
+import { keyOf, podOf, type SimContainer } from "../agent/test/sim/sim-container.ts";
 import { SimHost } from "../agent/test/sim/sim-host.ts";
-import type { FleetNode, NodeOptions } from "../coordinator/test/sim/fleet-node.ts";
+import type { FleetNode, HostTrouble, NodeOptions } from "../coordinator/test/sim/fleet-node.ts";
 import { type Direction, Way } from "../coordinator/test/sim/network.ts";
-import { poisonNamespace } from "../coordinator/test/sim/poison-store.ts";
+import { POISON_NAMESPACE } from "../coordinator/test/sim/poison-store.ts";
 import { clockOf } from "../coordinator/test/sim/process-clock.ts";
 import { ProcessGate } from "../coordinator/test/sim/process-gate.ts";
 import { endOf, kindOf, pullMs } from "../coordinator/test/sim/programs.ts";
@@ -27,6 +27,16 @@ const REBOOT_EXIT = 255;
 
 const KEY = new JournalKey(createHash("sha256").update("simulation").digest(), "the simulation");
 
+const TROUBLES: Readonly<Record<HostTrouble, Partial<SimFaults>>> = {
+  "calls-fail": { callFails: 0.5 },
+  "calls-time-out": { callTimesOut: 0.3 },
+  "events-are-lost": { eventLost: 1 },
+  "starts-fail": { startFails: 0.5 },
+  "pulls-fail": { pullFails: 1 },
+  "probes-fail": { probeFails: 1 },
+  "mounts-hang": { mountHangs: 1 },
+};
+
 /** A host with the real agent on simulated containers, network, volumes and disk. */
 export class RealNode implements FleetNode {
   readonly name: string;
@@ -35,7 +45,7 @@ export class RealNode implements FleetNode {
   readonly #host: SimHost;
   readonly #disk = new MemoryDisk();
   readonly #calls = new Set<SimulatedCall>();
-  /** The newest assignment of each pod that the agent received. */
+  /** The newest assignment of each pod that the agent received, until it has removed the pod. */
   readonly #assignments = new Map<string, PodAssignment>();
   readonly #removed = new Set<string>();
   #gate: ProcessGate;
@@ -73,7 +83,12 @@ export class RealNode implements FleetNode {
 
   get pods(): ReadonlySet<string> {
     const statuses = this.#agent?.supervisor.statuses() ?? [];
-    return new Set(statuses.filter((it) => it.namespace !== poisonNamespace).map(({ uid }) => uid));
+    return new Set(statuses.filter((it) => it.namespace !== POISON_NAMESPACE).map(({ uid }) => uid));
+  }
+
+  /** The number of running containers. */
+  get running(): number {
+    return this.#host.running().length;
   }
 
   crash(): void {
@@ -156,6 +171,25 @@ export class RealNode implements FleetNode {
     this.#gate.wallJumpMs += byMs;
   }
 
+  troubleHost(trouble: HostTrouble, forMs: number): void {
+    this.#options.note(`${trouble} for ${forMs} ms`);
+    const { calls } = this.#host;
+    const faults = TROUBLES[trouble];
+    const none = Object.fromEntries(Object.keys(faults).map((name) => [name, 0]));
+    calls.faults = { ...calls.faults, ...faults };
+    this.#options.time.schedule(forMs, () => {
+      calls.faults = { ...calls.faults, ...none };
+    });
+  }
+
+  removeContainer(): void {
+    const running = this.#host.running();
+    if (running.length === 0) return;
+    const { id } = this.#options.random.pick(running);
+    this.#options.note(`its container ${id} is removed from outside`);
+    this.#host.remove(id);
+  }
+
   calm(): void {
     this.#disk.full = false;
     this.#disk.stalledUntilMs = 0;
@@ -181,7 +215,7 @@ export class RealNode implements FleetNode {
       sessionId: `${name}-${this.#lives}`,
       bootId: `boot-${this.#boot}`,
       rebooted: this.#rebooted,
-      address: `192.0.2.${name.slice(1)}`,
+      address: addressOf(name),
       clock: wholeDelays(clockOf(time, life.signal, 0, this.#gate)),
       channel: {
         way: this.way,
@@ -223,7 +257,8 @@ export class RealNode implements FleetNode {
 
   #received(message: Downward): void {
     for (const pod of podsIn(message)) {
-      if (pod.namespace === poisonNamespace) continue;
+      // A removed pod may be named once more, before the coordinator knows.
+      if (pod.namespace === POISON_NAMESPACE || this.#removed.has(pod.uid)) continue;
       if (!this.#assignments.has(pod.uid)) this.#options.witness.assigned(this.name, pod);
       this.#assignments.set(pod.uid, pod);
     }
@@ -236,8 +271,8 @@ export class RealNode implements FleetNode {
     if (pod !== undefined) this.#options.witness.starts(this.name, { ...pod, stopping: false });
     else if (this.#removed.has(uid))
       this.#options.witness.violation(`pod ${uid} started after it was removed`);
-    const twins = this.#host.running().filter((it) => podOf(it) === uid);
-    if (twins.length > 1) this.#options.witness.violation(`two containers of pod ${uid} run at once`);
+    const twins = this.#host.running().filter((it) => keyOf(it) === keyOf(container));
+    if (twins.length > 1) this.#options.witness.violation(`container ${keyOf(container)} runs twice at once`);
   }
 
   #ended(container: SimContainer, exitCode: number): void {
@@ -253,6 +288,7 @@ export class RealNode implements FleetNode {
     const pod = this.#assignments.get(uid);
     if (pod === undefined || this.#removed.has(uid)) return;
     this.#removed.add(uid);
+    this.#assignments.delete(uid);
     this.#options.witness.removed(this.name, pod);
   }
 
@@ -273,4 +309,10 @@ function wholeDelays(clock: Clock): Clock {
 function podsIn(message: Downward): readonly PodAssignment[] {
   if (message.$case === "snapshot") return message.value.pods;
   return message.$case === "delta" ? message.value.upserts : [];
+}
+
+/** Returns an address of its own for each of some thousand names with a number. */
+function addressOf(name: string): string {
+  const number = Number(name.slice(1));
+  return number < 256 ? `192.0.2.${number}` : `198.18.${number >> 8}.${number & 255}`;
 }

@@ -1,0 +1,31 @@
+import { join } from "node:path";
+import { MUTANTS, putInPlace, replaceModule } from "../coordinator/test/sim/mutants/mutants.ts";
+
+/** An agent with one fault put in on purpose. It shows within the first histories with faults of all hosts. */
+interface AgentMutant {
+  readonly module: string;
+  /** The message of a rule that must catch it. */
+  readonly caughtBy: RegExp;
+}
+
+/** By the name of the file in `mutants/` that takes the module's place. */
+export const AGENT_MUTANTS: Readonly<Record<string, AgentMutant>> = {
+  "images-wait-for-the-clock": {
+    module: "agent/src/pods/image-store.ts",
+    caughtBy: /clock-in-image-back-off: no rest/,
+  },
+  "pods-wait-for-the-clock": { module: "agent/src/pods/pod-loop.ts", caughtBy: /no rest/ },
+  "full-disk-acknowledged": { module: "agent/src/journal/journal.ts", caughtBy: /full-at-.*: / },
+  "unsaved-states-stay-unsaved": { module: "agent/src/state-saver.ts", caughtBy: /full-at-.*: / },
+};
+
+/** Loads the mutant of a coordinator or an agent in place of its module. Call it before the module is loaded. */
+export function putAnyInPlace(name: string): void {
+  const mutant = AGENT_MUTANTS[name];
+  if (mutant !== undefined) replaceModule(mutant.module, join(import.meta.dirname, "mutants", `${name}.ts`));
+  else if (MUTANTS[name] !== undefined) putInPlace(name);
+  else
+    throw new Error(
+      `there is no mutant "${name}": ${Object.keys({ ...MUTANTS, ...AGENT_MUTANTS }).join(", ")}`,
+    );
+}

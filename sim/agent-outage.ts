@@ -1,0 +1,161 @@
+import { isDeepStrictEqual } from "node:util";
+import { ApplyResourcesRequest } from "@forage/proto/forest/v1/forage";
+import { whatIsOpen } from "../coordinator/test/sim/convergence.ts";
+import { type Outcome, outcomeOf } from "../coordinator/test/sim/outcome.ts";
+import { imageOf } from "../coordinator/test/sim/programs.ts";
+import { NAMESPACE } from "../coordinator/test/sim/script.ts";
+import type { Secrets } from "../coordinator/test/sim/sim-coordinator.ts";
+import { simTime } from "../coordinator/test/sim/sim-time.ts";
+import { Trace } from "../coordinator/test/sim/trace.ts";
+import { Violation } from "../coordinator/test/sim/violation.ts";
+import { World } from "../coordinator/test/sim/world.ts";
+import { type Random, randomOf } from "../coordinator/test/support/random.ts";
+import { RealNode } from "./real-node.ts";
+
+/** Faults of hosts at the moment at which agents wait for something or write something. */
+const OUTAGES = [
+  /** The wall clocks are set while images can't be pulled and are tried again later. */
+  "clock-in-image-back-off",
+  /** The wall clocks are set while containers that crashed are started again later. */
+  "clock-in-restart-back-off",
+  /** The disks are full when pods are assigned. */
+  "full-at-assignment",
+  /** The same, and the agents start again before there is room. */
+  "full-at-assignment-and-restart",
+  /** The disks are full while containers end and are started again, and the agents start again. */
+  "full-at-restart",
+] as const;
+
+type Outage = (typeof OUTAGES)[number];
+
+const DAY_MS = 86_400_000;
+/** Longer than the longest back-off of agents and the coordinator's own delays together. */
+const REST_MS = 12 * 60_000;
+const REPLICAS = 4;
+
+/** One fault of all hosts. Afterwards everything runs, and no container ended that need not. From its seed alone. */
+export async function simulateAgentOutage(options: {
+  readonly seed: number;
+  readonly secrets: Secrets;
+  readonly echo?: (line: string) => void;
+}): Promise<Outcome> {
+  const { seed, secrets, echo } = options;
+  const time = simTime();
+  const trace = new Trace({ nowMs: () => time.nowMs(), keep: 60, ...(echo && { echo }) });
+  const random = randomOf(seed + 11_000_003);
+  const outage = OUTAGES[seed % OUTAGES.length] ?? "full-at-assignment";
+  const world = new World({
+    ...{ time, random: randomOf(seed), trace, secrets },
+    makeNode: (given) => new RealNode(given),
+  });
+  return outcomeOf({ seed, world, trace, play: () => play(world, random, outage), where: outage });
+}
+
+async function play(world: World, random: Random, outage: Outage): Promise<void> {
+  apply(world, "api", REPLICAS);
+  await rest(world);
+  switch (outage) {
+    case "clock-in-image-back-off":
+      world.registryUp = false;
+      apply(world, "web", REPLICAS);
+      await pass(world, 20_000 + random.below(40_000));
+      setClocks(world, random);
+      await pass(world, random.below(40_000));
+      world.registryUp = true;
+      break;
+    case "clock-in-restart-back-off":
+      for (let crash = 0; crash < 6; crash++) {
+        for (const node of world.nodes) node.crashContainer();
+        await pass(world, 3_000);
+      }
+      setClocks(world, random);
+      break;
+    case "full-at-assignment":
+    case "full-at-assignment-and-restart":
+      for (const node of world.nodes) node.fillDisk(60_000);
+      apply(world, "web", REPLICAS);
+      await pass(world, random.below(55_000));
+      if (outage === "full-at-assignment-and-restart") restartAgents(world);
+      await pass(world, 60_000);
+      break;
+    case "full-at-restart":
+      for (const node of world.nodes) node.fillDisk(60_000);
+      for (const node of world.nodes) node.crashContainer();
+      await pass(world, random.below(20_000));
+      restartAgents(world);
+      await pass(world, 60_000);
+      break;
+    default:
+      outage satisfies never;
+  }
+  await rest(world);
+  // The state of agents must be on their disks by now.
+  const before = restartsOf(world);
+  restartAgents(world);
+  await pass(world, 20_000);
+  await rest(world);
+  if (!isDeepStrictEqual(restartsOf(world), before))
+    throw new Violation(`agents that started again count other restarts of containers`);
+  if (outage === "clock-in-restart-back-off" || outage === "full-at-restart") return;
+  const ended = world.rules.state.pods().find(({ record }) => world.gone.has(record.uid))?.record.name;
+  if (ended !== undefined) throw new Violation(`a container of pod ${ended} ended`);
+}
+
+/** Back or forward, by a day. */
+function setClocks(world: World, random: Random): void {
+  const byMs = random.pick([-DAY_MS, DAY_MS]);
+  for (const node of world.nodes) node.jumpWallClock(byMs);
+}
+
+function restartsOf(world: World): Readonly<Record<string, number>> {
+  return Object.fromEntries(
+    world.rules.state
+      .pods()
+      .map(({ record, status }) => [record.name, status?.containers[0]?.restartCount ?? -1] as const)
+      .sort(([a], [b]) => a.localeCompare(b)),
+  );
+}
+
+function restartAgents(world: World): void {
+  for (const node of world.nodes) node.restartAgent();
+}
+
+async function rest(world: World): Promise<void> {
+  const untilMs = world.time.nowMs() + REST_MS;
+  do {
+    if (world.time.nowMs() >= untilMs) throw new Violation(`no rest: ${openIn(world)}`);
+    await pass(world, 1_000);
+  } while (openIn(world) !== undefined || world.rules.state.pods().length === 0);
+}
+
+/** A node whose journal lacks something says so. */
+function openIn(world: World): string | undefined {
+  const unwritten = world.rules.state
+    .nodes()
+    .find(({ report }) =>
+      report?.report?.conditions.some(({ type, status }) => type === "DiskPressure" && status),
+    );
+  return whatIsOpen(world) ?? (unwritten && `the journal of ${unwritten.name} is not written`);
+}
+
+async function pass(world: World, ms: number): Promise<void> {
+  await world.time.runUntil(world.time.nowMs() + ms, () => world.violation !== undefined);
+  if (world.violation !== undefined) throw world.violation;
+}
+
+function apply(world: World, name: string, replicas: number): void {
+  const resources = { requests: { cpu: "250m", memory: "64Mi" } };
+  // Deadlines of rollouts are another matter.
+  const podConfig = { annotations: { "forage.dev/progress-deadline": "3600s" } };
+  const container = { name: "main", image: imageOf("good", name === "web" ? 2 : 1), resources };
+  const value = { scaling: { replicas }, container, podConfig };
+  world.clients.apply(
+    name,
+    ApplyResourcesRequest.fromPartial({
+      applyId: `apply-${name}`,
+      namespace: NAMESPACE,
+      resources: [{ name, spec: { $case: "containerService", value } }],
+      labels: { bundle: name },
+    }),
+  );
+}

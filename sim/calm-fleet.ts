@@ -1,0 +1,81 @@
+import assert from "node:assert/strict";
+import type { VirtualClock } from "@forage/common/virtual-clock";
+import { NodeRecord } from "@forage/proto/forage/store/v1/store";
+import type { CoreOptions } from "../coordinator/src/core.ts";
+import { encodeRecord } from "../coordinator/src/model/codec.ts";
+import { nodeKey } from "../coordinator/src/model/keys.ts";
+import { createMemoryStore, type Store } from "../coordinator/src/store/index.ts";
+import { clockOf } from "../coordinator/test/sim/process-clock.ts";
+import { makeSecrets, type Secrets, SimCoordinator } from "../coordinator/test/sim/sim-coordinator.ts";
+import { simTime } from "../coordinator/test/sim/sim-time.ts";
+import { randomOf } from "../coordinator/test/support/random.ts";
+import { RealNode } from "./real-node.ts";
+
+export interface CalmFleetOptions {
+  readonly nodes: number;
+  readonly config: CoreOptions["config"];
+  readonly historyRevisions?: number;
+}
+
+/** A coordinator and real agents on virtual time, without faults. A violated rule is an error. */
+export class CalmFleet {
+  readonly time: VirtualClock = simTime();
+  readonly store: Store;
+  readonly coordinator: SimCoordinator;
+  readonly nodes: readonly RealNode[];
+
+  /** Starts them. The agents connect within a minute. */
+  static async start(options: CalmFleetOptions): Promise<CalmFleet> {
+    return new CalmFleet(options, await makeSecrets());
+  }
+
+  private constructor({ nodes, config, historyRevisions }: CalmFleetOptions, secrets: Secrets) {
+    const { time } = this;
+    const clock = clockOf(time, { aborted: false }, 0);
+    this.store = createMemoryStore({ clock, ...(historyRevisions !== undefined && { historyRevisions }) });
+    this.coordinator = new SimCoordinator({
+      ...{ number: 1, durable: this.store, time, random: randomOf(1), secrets, config, skewMs: 0 },
+      storeDelayMs: () => 1,
+      diskFull: () => false,
+      fate: () => "done",
+      witness: {
+        writing: () => () => {},
+        up: () => {},
+        died: () => {},
+        viewListenerFailed: (line) => assert.fail(line),
+        fatal: (error) => assert.fail(String(error)),
+      },
+      note: () => {},
+    });
+    this.nodes = Array.from({ length: nodes }, (_, index) => this.#addNode(`n${index + 1}`));
+  }
+
+  /** Lets the time pass. */
+  async pass(ms: number): Promise<void> {
+    await this.time.runUntil(this.time.nowMs() + ms);
+  }
+
+  end(): void {
+    for (const node of this.nodes) node.crash();
+    this.coordinator.die();
+  }
+
+  #addNode(name: string): RealNode {
+    const record = NodeRecord.fromPartial({ name, serials: ["01"] });
+    void this.store.txn([], [{ kind: "put", key: nodeKey(name), value: encodeRecord(NodeRecord, record) }]);
+    return new RealNode({
+      ...{ name, cpu: "8", labels: {}, time: this.time, random: randomOf(2), skewMs: 0 },
+      dial: (node) => {
+        const { coordinator } = this;
+        if (!coordinator.up) return undefined;
+        return { handler: coordinator.handler(node), dead: coordinator.life, gate: coordinator.gate };
+      },
+      registryUp: () => true,
+      witness: {
+        ...{ assigned: () => {}, starts: () => {}, ended: () => {}, removed: () => {} },
+        violation: (what) => assert.fail(what),
+      },
+      note: () => {},
+    });
+  }
+}

@@ -1,0 +1,6 @@
+import type { Clock } from "@forage/common/clock";
+
+/** Returns the clock with the wall clock's time in place of the monotonic one's. */
+export function onWallClock(clock: Clock): Clock {
+  return { ...clock, monotonicMs: clock.nowMs };
+}

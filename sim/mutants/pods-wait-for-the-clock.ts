@@ -1,0 +1,11 @@
+import { PodLoop as Real } from "../../agent/src/pods/pod-loop.ts";
+import { onWallClock } from "./on-wall-clock.ts";
+
+type Options = ConstructorParameters<typeof Real>;
+
+/** Waits by the wall clock before it tries a step again. */
+export class PodLoop extends Real {
+  constructor(dependencies: Options[0], options: Options[1]) {
+    super({ ...dependencies, clock: onWallClock(dependencies.clock) }, options);
+  }
+}
