@@ -2,40 +2,61 @@
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { bundlePrograms, PROGRAMS } from "./bundling/bundle-programs.ts";
 import { readSources } from "./imports/read-sources.ts";
+import { driverFor, HOST_KINDS, TEST_LAB, testedKinds } from "./lab-hosts/host-kinds.ts";
 import { ensureEnvoy } from "./lib/envoy.ts";
 import { installMissing, TEST_TOOLS, TOOLS } from "./lib/host-tools.ts";
 import { ensureNerdctl } from "./lib/nerdctl.ts";
 import { SetupError } from "./lib/setup-error.ts";
 import { changedFiles } from "./tests/changed-files.ts";
 import { changedTestFiles } from "./tests/changed-test-files.ts";
-import { runTests } from "./tests/run-tests.ts";
+import { readMentions } from "./tests/find-mentions.ts";
+import { runTests, type TestGroup } from "./tests/run-tests.ts";
 import { selectTestFiles, type TestFiles } from "./tests/select-test-files.ts";
 
 const root = join(import.meta.dirname, "..");
+/** Files that run containers wait for most of their time. */
+const HOSTS_PER_PROCESSOR = 2;
+
+/** They need an image, which can be built only outside the networks of tests. */
+const LAB_TESTS = "hack/e2e/lab.e2e.test.ts";
+
+const report = (step: string): void => console.error(`… ${step}`);
 
 async function main(): Promise<boolean> {
   const { base, rest } = takeBase(process.argv.slice(2));
   const { values, positionals } = parseArgs({
     args: rest,
-    options: { unit: { type: "boolean" }, e2e: { type: "boolean" } },
+    options: { unit: { type: "boolean" }, e2e: { type: "boolean" }, "lab-full": { type: "boolean" } },
     allowPositionals: true,
   });
   const both = values.unit === values.e2e;
-  const { unit, processes, onHosts } = await selected(positionals, base);
-  const groups = [
+  const isLabFull = values["lab-full"] ?? false;
+  const { unit, processes, computing, onHosts, alone: allAlone } = await selected(positionals, base);
+  // Booting hosts takes minutes: only runs that ask for the lab spend them.
+  const wantsLab = isLabFull || positionals.length > 0;
+  const alone = allAlone.filter((path) => wantsLab || path !== LAB_TESTS);
+  const e2e = both || values.e2e;
+  const groups: TestGroup[] = [
     {
-      files: [...(both || values.unit ? unit : []), ...(both || values.e2e ? processes : [])],
+      files: [...(both || values.unit ? unit : []), ...(e2e ? processes : [])],
       concurrency: availableParallelism(),
     },
-    // Each has a containerd of its own, and some measure how fast things go: one after the other.
-    { files: both || values.e2e ? onHosts : [], concurrency: 1 },
+    {
+      files: e2e ? onHosts : [],
+      concurrency: HOSTS_PER_PROCESSOR * availableParallelism(),
+      ownNetwork: true,
+      beside: { files: e2e ? computing : [], concurrency: availableParallelism() },
+    },
+    { files: e2e ? alone : [], concurrency: 1, ownNetwork: true },
   ];
-  if (groups.every(({ files }) => files.length === 0)) {
+  if (groups.every(({ files, beside }) => files.length === 0 && !beside?.files.length)) {
     if (base !== undefined) return true;
     throw new SetupError("BAD_USAGE", "no test file matches", "hack/test --help");
   }
-  if ((both || values.e2e) && processes.length + onHosts.length > 0) await prepareHost();
+  if (e2e && processes.length + onHosts.length + alone.length > 0) await prepareHost();
+  if (e2e && alone.includes(LAB_TESTS)) await prepareLab(isLabFull);
   return runTests(root, groups);
 }
 
@@ -53,13 +74,25 @@ async function selected(patterns: readonly string[], base: string | undefined): 
   if (base === undefined) return all;
   const changed = await changedFiles(root, base);
   const { modules } = readSources(root);
-  const tests = [...all.unit, ...all.processes, ...all.onHosts];
-  const affected = new Set(changedTestFiles({ changed, modules, tests }));
+  const tests = [...all.unit, ...all.processes, ...all.computing, ...all.onHosts, ...all.alone];
+  const mentions = readMentions(root, modules);
+  const affected = new Set(changedTestFiles({ changed, modules, mentions, tests }));
   console.error(
     `… ${affected.size} of ${tests.length} test files can be affected by the changes since ${base}`,
   );
   const only = (files: readonly string[]): string[] => files.filter((path) => affected.has(path));
-  return { unit: only(all.unit), processes: only(all.processes), onHosts: only(all.onHosts) };
+  return {
+    unit: only(all.unit),
+    processes: only(all.processes),
+    computing: only(all.computing),
+    onHosts: only(all.onHosts),
+    alone: only(all.alone),
+  };
+}
+
+async function prepareLab(isFull: boolean): Promise<void> {
+  if (isFull) process.env.FORAGE_LAB_KINDS = HOST_KINDS.join(" ");
+  for (const kind of testedKinds(process.env)) await driverFor(kind, TEST_LAB).prepare(report);
 }
 
 async function prepareHost(): Promise<void> {
@@ -70,10 +103,11 @@ async function prepareHost(): Promise<void> {
       "sudo hack/test, or hack/test --unit for the others",
     );
   }
-  const report = (step: string): void => console.error(`… ${step}`);
   await installMissing([...TOOLS, ...TEST_TOOLS], { report });
   await ensureNerdctl({ report });
   await ensureEnvoy({ report });
+  // Once for all: the files that need them start at the same time.
+  await bundlePrograms({ root, outDir: join(root, "dist"), programs: PROGRAMS });
 }
 
 try {

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { bringUp } from "./instance/bring-up.ts";
 import { parseUpFlags } from "./instance/flags.ts";
-import { type InstanceGateway, instancePaths } from "./instance/instance.ts";
+import { type InstanceGateway, type InstanceWorkspaces, instancePaths } from "./instance/instance.ts";
 import { describeFailure, showProgress } from "./instance/progress.ts";
 import { SetupError } from "./lib/setup-error.ts";
 
@@ -21,7 +21,7 @@ try {
   const { instance, example } = await bringUp({ root, flags, progress, signal: stop.signal });
   const paths = instancePaths(instance.dataDir);
   if (flags.json) {
-    const { grpc, http, destination, nodeName, gateway } = instance;
+    const { grpc, http, destination, nodeName, gateway, workspaces } = instance;
     const answer = {
       grpc,
       http,
@@ -29,6 +29,10 @@ try {
       ...(gateway && {
         gateway: `127.0.0.1:${gateway.httpPort}`,
         gatewayTls: `127.0.0.1:${gateway.httpsPort}`,
+      }),
+      ...(workspaces && {
+        ingress: `127.0.0.1:${workspaces.ingressPort}`,
+        ssh: `127.0.0.1:${workspaces.sshPort}`,
       }),
       ca: paths.ca,
       token: paths.adminToken,
@@ -38,7 +42,7 @@ try {
     console.log(JSON.stringify(answer));
   } else {
     console.log(`
-Forage runs here: gRPC ${instance.grpc}, HTTP http://${instance.http}, Destination ${instance.destination}${gatewayText(instance.gateway)}
+Forage runs here: gRPC ${instance.grpc}, HTTP http://${instance.http}, Destination ${instance.destination}${gatewayText(instance.gateway)}${workspacesText(instance.workspaces)}
 ${example ? `\n  curl http://${example.address}\n  ${example.answer}\n` : ""}
   export FORAGE_CONFIG=${paths.cliConfig}
   ${join(root, "hack", "forage")} ${example ? "get pods --namespace hello" : "node ls"}
@@ -53,6 +57,12 @@ Logs are in ${paths.logs}. Remove it all: sudo ${join(root, "hack", "down")}${da
 function gatewayText(gateway: InstanceGateway | undefined): string {
   if (gateway === undefined) return "";
   return `\nRoutes are served on 127.0.0.1, port ${gateway.httpPort} and, with a certificate, ${gateway.httpsPort}`;
+}
+
+function workspacesText(workspaces: InstanceWorkspaces | undefined): string {
+  if (workspaces === undefined) return "";
+  const { ingressPort, sshPort } = workspaces;
+  return `\nWorkspaces are served on http://….ws.localhost:${ingressPort} and, by SSH, on 127.0.0.1, port ${sshPort}`;
 }
 
 function dataFlag(dataDir: string): string {

@@ -12,6 +12,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { type BuildOptions, build } from "esbuild";
+import { buildPage } from "./build-page.ts";
 import { wrapSource } from "./load-compiled.ts";
 
 export interface BundleOptions {
@@ -19,7 +20,7 @@ export interface BundleOptions {
   readonly outDir: string;
   /** Name of the file to make → its entry point, relative to the root. */
   readonly programs: Readonly<Record<string, string>>;
-  /** For programs that are kept compiled: entry point → what compiles the program at `BASE.cjs`. */
+  /** For programs that are kept compiled: the entry point, and the function that compiles the program at `BASE.cjs`. */
   readonly compile?: Readonly<Record<string, (base: string) => Promise<void>>>;
 }
 
@@ -33,11 +34,13 @@ export interface BundleResult {
 export const PROGRAMS: Readonly<Record<string, string>> = {
   coordinator: "coordinator/src/main.ts",
   agent: "agent/src/main.ts",
+  "agent-setup": "agent/src/setup/main.ts",
   logs: "agent/src/log-reader/main.ts",
   "log-guard": "agent/src/log-guard/main.ts",
   "nomad-driver": "agent/src/driver/main.ts",
   forage: "cli/src/main.ts",
   supervisor: "hack/instance/supervise.ts",
+  dashboard: "coordinator/dashboard/main.tsx",
 };
 
 /** Packages with compiled code beside their JavaScript: they stay in node_modules. */
@@ -82,8 +85,9 @@ async function bundleProgram(options: BundleOptions, name: string): Promise<void
   const compile = compilerOf(options, name);
   // Beside the folder and as deep as it, so that the source map's paths are right after the move.
   const partial = `${outDir}.${name}.${process.pid}`;
-  const inputs =
-    compile === undefined
+  const inputs = isPage(entry)
+    ? await buildPage({ root, entry, path: join(partial, `${name}.json`) })
+    : compile === undefined
       ? await buildInto(partial, { root, name, entry, ...MODULE })
       : [
           ...(await buildInto(partial, { root, name, entry, ...SCRIPT })),
@@ -115,8 +119,17 @@ interface Build {
 const MODULE = { suffix: ".mjs", format: "esm", banner: { js: REQUIRE } } as const;
 /** Node keeps compiled code of scripts only. */
 const SCRIPT = { suffix: ".cjs", format: "cjs" } as const;
-/** In the order in which they are replaced: the loader takes no cache of another build. */
-const SUFFIXES = [".cjs.map", ".cjs.LEGAL.txt", ".cjs", ".cache", ".mjs.map", ".mjs.LEGAL.txt", ".mjs"];
+/** The suffixes in the order in which the files are replaced: the loader accepts no cache of another build. */
+const SUFFIXES = [
+  ".cjs.map",
+  ".cjs.LEGAL.txt",
+  ".cjs",
+  ".cache",
+  ".mjs.map",
+  ".mjs.LEGAL.txt",
+  ".mjs",
+  ".json",
+];
 
 /** Returns the paths of what the build was made of. */
 async function buildInto(outdir: string, { root, name, entry, suffix, ...rest }: Build): Promise<string[]> {
@@ -177,7 +190,7 @@ function giveToOwner({ root, outDir }: BundleOptions): void {
 
 function isUpToDate(options: BundleOptions, name: string): boolean {
   const { root, outDir, programs } = options;
-  const files = compilerOf(options, name) === undefined ? [".mjs"] : [".mjs", ".cjs", ".cache"];
+  const files = filesOf(options, name);
   if (!files.every((suffix) => existsSync(join(outDir, `${name}${suffix}`)))) return false;
   if (!existsSync(inputsPath(outDir, name))) return false;
   try {
@@ -191,6 +204,16 @@ function isUpToDate(options: BundleOptions, name: string): boolean {
     rmSync(inputsPath(outDir, name), { force: true });
     return false;
   }
+}
+
+function filesOf(options: BundleOptions, name: string): readonly string[] {
+  if (isPage(options.programs[name] ?? "")) return [".json"];
+  return compilerOf(options, name) === undefined ? [".mjs"] : [".mjs", ".cjs", ".cache"];
+}
+
+/** Reports whether the entry point is one for browsers. */
+function isPage(entry: string): boolean {
+  return entry.endsWith(".tsx");
 }
 
 function stamp(path: string): string {

@@ -9,9 +9,9 @@ import { readTexts, type TextKind } from "./scan-texts.ts";
  * or another one. The aim is 3 % of doc comments and nothing else.
  */
 const MAX_MARKED: Readonly<Record<TextKind, number>> = {
-  "doc-comment": 88,
-  comment: 4,
-  string: 6,
+  "doc-comment": 0,
+  comment: 0,
+  string: 0,
   "test-title": 0,
   docs: 0,
 };

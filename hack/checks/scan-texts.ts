@@ -12,15 +12,15 @@ export interface Text {
   /** The line at which the text begins, from 1. */
   readonly line: number;
   readonly kind: TextKind;
-  /** Without comment marks and quotes; its lines are joined with spaces. */
+  /** The text without comment marks and quotes. Its lines are joined with spaces. */
   readonly text: string;
 }
 
-type Token = {
+interface Token {
   readonly kind: "block" | "line" | "string" | "regex";
   readonly begin: number;
   readonly end: number;
-};
+}
 
 const TOKENS =
   /(?<block>\/\*[\s\S]*?\*\/)|(?<line>\/\/[^\n]*)|(?<string>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`)|(?<regex>(?<=[=(,:!&|?{};\n]\s*)\/(?![*/])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n])+\/[a-z]*)/g;

@@ -2,15 +2,18 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
 import {
+  findCamelCaseConstants,
   findKeptAbortListeners,
   findKeptPromises,
   findWallClockDurations,
   findWallClockSums,
   type Offence,
+  readAllSources,
   readProgramSources,
 } from "./source-rules.ts";
 
-const SOURCES = readProgramSources(join(import.meta.dirname, "..", ".."));
+const ROOT = join(import.meta.dirname, "..", "..");
+const SOURCES = readProgramSources(ROOT);
 
 /** Files that may add a listener for an abort for good, with the reason. */
 const LASTING_ABORT_LISTENERS: Readonly<Record<string, string>> = {
@@ -31,6 +34,7 @@ const SELF_CLEARING_WORK: Readonly<Record<string, string>> = {
   "coordinator/src/control/loop.ts": "awaits first",
   "coordinator/src/store/level/level-journal.ts":
     "called with something to write, and awaits before it writes",
+  "coordinator/src/store/etcd/etcd-journal.ts": "called with something to do, and awaits before it does it",
   "coordinator/src/store/core/store-engine.ts": "closing happens once and is never cleared",
 };
 
@@ -39,8 +43,6 @@ const WALL_CLOCK_DURATIONS: Readonly<Record<string, string>> = {
   "coordinator/src/gateway/gateway-table.ts": "a certificate's end is a wall-clock time; the wait has a cap",
   "coordinator/src/events/recorder.ts": "the age of a stored event at a start, clamped",
   "coordinator/src/control/eviction/taint-ages.ts": "converts a monotonic age into a time for the record",
-  "coordinator/src/control/rebalance/controller.ts":
-    "the age of a stored mark when it is first seen, clamped",
   "coordinator/src/control/cron/controller.ts": "schedules are wall-clock times; the wait has a cap",
   "coordinator/src/control/addresses/controller.ts":
     "a released address is kept an hour; a clock that goes back keeps it longer, which harms nothing",
@@ -48,8 +50,7 @@ const WALL_CLOCK_DURATIONS: Readonly<Record<string, string>> = {
   "coordinator/src/link/node-liveness.ts": "the age of a stored loss at a start, clamped",
   "coordinator/src/rpc/token-watch.ts": "API tokens expire by the wall clock; the wait has a cap",
   "coordinator/src/link/connect.ts": "identity tokens expire by the wall clock",
-  "coordinator/src/workspaces/steady-clock.ts":
-    "the offset between the clocks at the start; only the monotonic clock counts after it",
+  "coordinator/src/acting-time/acting-time.ts": "finds out by how much the wall clock was set",
 };
 
 test("the coordinator measures durations with the monotonic clock", () => {
@@ -119,6 +120,20 @@ test("finds work that clears its own field", () => {
   assert.equal(findKeptPromises({ path: "a.ts", text: "this.#making ??= this.#refill();" }).length, 1);
   const cleared = "this.#making ??= this.#refill().finally(() => {\n";
   assert.deepEqual(findKeptPromises({ path: "a.ts", text: cleared }), []);
+});
+
+test("each constant of a module is in UPPER_SNAKE_CASE", () => {
+  const offences = readAllSources(ROOT).flatMap(findCamelCaseConstants);
+  assertOnlyListed(offences, {});
+});
+
+test("finds a constant in camelCase", () => {
+  const find = (text: string) => findCamelCaseConstants({ path: "a.ts", text }).length;
+
+  for (const text of ["const graceMs = 5 * 1_000;", 'export const name = "a";', "const pattern = /a+/u;"])
+    assert.equal(find(text), 1, text);
+  for (const text of ["const GRACE_MS = 5_000;", "const graceMs = grace();", "  const graceMs = 5;"])
+    assert.equal(find(text), 0, text);
 });
 
 /** Fails for offences that are not listed, and for entries that nothing needs any more. */

@@ -25,6 +25,13 @@ const PROGRAM_FOLDERS = [
   "scheduler",
 ] as const;
 
+/** Reads all hand-written TypeScript of the project, tests included. */
+export function readAllSources(root: string): readonly SourceFile[] {
+  return globSync("**/*.ts", { cwd: root, exclude: ["**/node_modules/**", "**/gen/**", "**/dist/**"] })
+    .sort()
+    .map((path) => ({ path, text: readFileSync(join(root, path), "utf8") }));
+}
+
 /** Reads the sources of Forage's programs, without tests and generated code. */
 export function readProgramSources(root: string): readonly SourceFile[] {
   return PROGRAM_FOLDERS.flatMap((folder) => globSync(`${folder}/src/**/*.ts`, { cwd: root }))
@@ -66,6 +73,18 @@ export function findWallClockDurations({ path, text }: SourceFile): readonly Off
 export function findWallClockSums({ path, text }: SourceFile): readonly Offence[] {
   if (!path.startsWith("agent/")) return [];
   return matchingLines(path, text, /\bDate\.now\(\)|\bnowMs\(\) [-+]|[-+] [\w.#]*\bnowMs\(\)/);
+}
+
+/**
+ * Returns the constants of a module whose names are not in UPPER_SNAKE_CASE. Constants are numbers, strings and regular
+ * expressions written in one line; values that a call makes are not.
+ */
+export function findCamelCaseConstants({ path, text }: SourceFile): readonly Offence[] {
+  return text.split("\n").flatMap((line, index) => {
+    const constant =
+      /^(?:export )?const [a-z]\w*(?:: [^=]+)? = (?:-?[\d._]+n?|"[^"]*"|`[^`$]*`|\/.+\/[a-z]*)( [-+*] [\d._]+)*;$/;
+    return constant.test(line) ? [{ path, line: index + 1, text: line }] : [];
+  });
 }
 
 function matchingLines(path: string, text: string, pattern: RegExp): readonly Offence[] {

@@ -6,13 +6,13 @@ import { waitFor } from "../lib/wait-for.ts";
 import { getPods, type PodJson } from "../system/pods.ts";
 import { type System, startSystem } from "../system/system.ts";
 
-const limit = { timeout: 240_000 };
-const waitMs = 90_000;
+const LIMIT = { timeout: 240_000 };
+const WAIT_MS = 90_000;
 
 /** Burns as much as it may while there is a file, and hardly anything otherwise. */
-const burner =
+const BURNER =
   "while :; do if [ -e /tmp/burn ]; then i=0; while [ $i -lt 9999 ]; do i=$((i+1)); done; else sleep 1; fi; done";
-const teller =
+const TELLER =
   "mkdir /tmp/www; echo 'queue_depth{of=\"a\"} 5' > /tmp/www/metrics; exec httpd -f -p 8080 -h /tmp/www";
 
 interface Autoscaling {
@@ -28,11 +28,11 @@ describe("autoscaling of real containers", { concurrency: false }, () => {
   before(async () => {
     host = await startTestHost();
     system = await startSystem(host, { coordinator: { autoscaling: { intervalSeconds: 2 } } });
-  }, limit);
-  after(() => host?.close(), limit);
+  }, LIMIT);
+  after(() => host?.close(), LIMIT);
 
-  test("cpu: more pods under load, fewer without it", limit, async () => {
-    await apply("burner", burner, { targetCpuUtilizationPercent: 50 });
+  test("cpu: more pods under load, fewer without it", LIMIT, async () => {
+    await apply("burner", BURNER, { targetCpuUtilizationPercent: 50 });
     const [first] = await podsOf("burner", (count) => count === 1);
     await inPod(first, "touch /tmp/burn");
     await podsOf("burner", (count) => count >= 2);
@@ -44,7 +44,7 @@ describe("autoscaling of real containers", { concurrency: false }, () => {
     await podsOf("burner", (count) => count === 1);
   });
 
-  test("a pushed value: as many pods as it is shared out to", limit, async () => {
+  test("a pushed value: as many pods as it is shared out to", LIMIT, async () => {
     const customMetrics = [{ name: "orders", targetType: "AverageValue", targetValue: "10" }];
     await apply("worker", "exec sleep 100000", { customMetrics });
     await podsOf("worker", (count) => count === 1);
@@ -54,9 +54,9 @@ describe("autoscaling of real containers", { concurrency: false }, () => {
     await podsOf("worker", (count) => count === 1);
   });
 
-  test("what pods tell themselves: their mean decides", limit, async () => {
+  test("what pods tell themselves: their mean decides", LIMIT, async () => {
     const customMetrics = [{ name: "queue_depth", targetType: "AverageValue", targetValue: "10" }];
-    await apply("teller", teller, { customMetrics }, { "forage.dev/metrics-port": "8080" });
+    await apply("teller", TELLER, { customMetrics }, { "forage.dev/metrics-port": "8080" });
     const [first] = await podsOf("teller", (count) => count === 1);
     await inPod(first, "echo 'queue_depth{of=\"b\"} 25' >> /tmp/www/metrics");
     await podsOf("teller", (count) => count === 3);
@@ -95,7 +95,7 @@ describe("autoscaling of real containers", { concurrency: false }, () => {
       },
       {
         what: `${name} has as many pods as it should`,
-        limitMs: waitMs,
+        limitMs: WAIT_MS,
         everyMs: 500,
         explain: () =>
           `${JSON.stringify(seen)}\n${readFileSync(system.coordinator.logPath, "utf8").slice(-3000)}`,

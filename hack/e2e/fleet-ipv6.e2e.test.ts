@@ -5,11 +5,11 @@ import { after, before, describe, test } from "node:test";
 import { waitFor } from "../lib/wait-for.ts";
 import { type Fleet, type FleetNode, startFleet } from "../system/fleet.ts";
 import { distinct, FleetLab, type FleetPod, runsOf } from "../system/fleet-lab.ts";
-import { service, spread, udpPort, web } from "../system/fleet-manifests.ts";
+import { service, spread, UDP_PORT, web } from "../system/fleet-manifests.ts";
 import { ask, onNode, outside, type Place, resolve, startAnswering } from "../system/places.ts";
 
-const limit = { timeout: 300_000 };
-const limitMs = 120_000;
+const LIMIT = { timeout: 300_000 };
+const LIMIT_MS = 120_000;
 const skip = existsSync("/proc/net/if_inet6") ? false : "needs IPv6";
 
 describe("a fleet whose hosts and pods have both families", { concurrency: false, skip }, () => {
@@ -17,7 +17,7 @@ describe("a fleet whose hosts and pods have both families", { concurrency: false
   let lab: FleetLab;
   let n1: FleetNode;
   let n2: FleetNode;
-  /** Its host has no IPv4, its pods do. */
+  /** A node whose host has no IPv4 address while its pods have one. */
   let n3: FleetNode;
   /** One on each node, in their order. */
   let webs: readonly FleetPod[];
@@ -29,7 +29,7 @@ describe("a fleet whose hosts and pods have both families", { concurrency: false
     assert.ok(first && second && third);
     [n1, n2, n3] = [first, second, third];
     lab = new FleetLab(fleet, fleet.podGateway);
-    const ports = [{ name: "ask", port: 53, protocol: "UDP", targetPort: udpPort }];
+    const ports = [{ name: "ask", port: 53, protocol: "UDP", targetPort: UDP_PORT }];
     await lab.apply([
       web("1", 3),
       service("web", { type: "NodePort" }),
@@ -41,10 +41,10 @@ describe("a fleet whose hosts and pods have both families", { concurrency: false
     webs = byNode(await lab.serving("web", 3));
     const pods = byNode(await lab.serving("client", 3));
     clients = await Promise.all(pods.map((pod) => lab.place(pod)));
-  }, limit);
-  after(() => fleet?.close(), limit);
+  }, LIMIT);
+  after(() => fleet?.close(), LIMIT);
 
-  test("pods, services and nodes have an address of each, and pods know theirs", limit, async () => {
+  test("pods, services and nodes have an address of each, and pods know theirs", LIMIT, async () => {
     const [pod] = webs;
     const [ip = "", ip6 = "", ...others] = pod?.status?.podIps ?? [];
     assert.ok(isIPv4(ip) && isIPv6(ip6), JSON.stringify(pod));
@@ -61,7 +61,7 @@ describe("a fleet whose hosts and pods have both families", { concurrency: false
       );
   });
 
-  test("names lead to both, asked by either", limit, async () => {
+  test("names lead to both, asked by either", LIMIT, async () => {
     const { ip, ip6 } = await lab.addresses("web");
     const own = "web.e2e.svc.cluster.local";
     const [client = outside] = clients;
@@ -81,7 +81,7 @@ describe("a fleet whose hosts and pods have both families", { concurrency: false
     }
   });
 
-  test("virtual IPs and node ports lead to the pods of all hosts that have the family", limit, async () => {
+  test("virtual IPs and node ports lead to the pods of all hosts that have the family", LIMIT, async () => {
     const { ip, ip6, nodePort } = await lab.addresses("web");
     const itself = await lab.place(webs[0] ?? "web");
     for (const place of [...clients, itself, onNode(n1), onNode(n3)])
@@ -94,17 +94,17 @@ describe("a fleet whose hosts and pods have both families", { concurrency: false
     await lab.onlyAnswers(outside, n1.address, nodePort, told(webs.slice(0, 2)));
   });
 
-  test("a service without endpoints is refused by both families", limit, async () => {
+  test("a service without endpoints is refused by both families", LIMIT, async () => {
     const { ip, ip6 } = await lab.addresses("nobody");
     for (const place of [...clients, onNode(n1), onNode(n3)])
       for (const address of [ip, ip6]) await lab.answers(place, address, 80, /^ECONNREFUSED$/);
   });
 
-  test("UDP goes over hosts by IPv6, too", limit, async () => {
+  test("UDP goes over hosts by IPv6, too", LIMIT, async () => {
     const { ip6, nodePort } = await lab.addresses("client");
     const pods = byNode(await lab.serving("client", 3));
     for (const [index, { name }] of pods.entries())
-      await startAnswering(fleet.nodes[index] ?? n1, clients[index] ?? outside, name, udpPort);
+      await startAnswering(fleet.nodes[index] ?? n1, clients[index] ?? outside, name, UDP_PORT);
     const names = pods.map(({ name }) => name).sort();
     // Once in 10^8 runs one of three is asked by none of 48.
     for (const place of clients)
@@ -112,7 +112,7 @@ describe("a fleet whose hosts and pods have both families", { concurrency: false
     assert.deepEqual(distinct(await ask(outside, "udp", n1.address6, nodePort, { times: 48 })), names);
   });
 
-  test("a restarted agent continues with the existing rules", limit, async () => {
+  test("a restarted agent continues with the existing rules", LIMIT, async () => {
     const { ip6 } = await lab.addresses("web");
     const [client = outside] = clients;
     await n1.agent.kill();
@@ -128,7 +128,7 @@ describe("a fleet whose hosts and pods have both families", { concurrency: false
     const name = "web.e2e.svc.cluster.local";
     await waitFor(async () => `${await resolve(client, fleet.podGateway6, "AAAA", name)}` === ip6, {
       what: "the name server answers",
-      limitMs,
+      limitMs: LIMIT_MS,
     });
   });
 });
@@ -141,14 +141,14 @@ function told(pods: readonly FleetPod[]): string[] {
   return pods.map(({ name }) => `1 ${name}`);
 }
 
-/** Without probes, of which each costs more than all that is asked here. */
+/** Returns a client without probes, because probes would cost more than everything else in this test. */
 function client(replicas: number): object {
   const container = {
     name: "main",
     image: "localhost/forage/busybox:1",
     command: ["sleep", "100000"],
     resources: { requests: { cpu: "10m", memory: "16Mi" } },
-    ports: [{ name: "udp", containerPort: udpPort, protocol: "UDP" }],
+    ports: [{ name: "udp", containerPort: UDP_PORT, protocol: "UDP" }],
   };
   const podConfig = { terminationGracePeriodSeconds: 1, ...spread("client") };
   return { name: "client", containerService: { scaling: { replicas }, podConfig, container } };

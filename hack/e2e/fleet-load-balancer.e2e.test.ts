@@ -7,9 +7,9 @@ import { FleetLab } from "../system/fleet-lab.ts";
 import { idle, onlyOn, service, web } from "../system/fleet-manifests.ts";
 import { ask, onNode, outside, type Place } from "../system/places.ts";
 
-const limit = { timeout: 300_000 };
-const limitMs = 120_000;
-const namespace = ["-n", "e2e"];
+const LIMIT = { timeout: 300_000 };
+const LIMIT_MS = 120_000;
+const NAMESPACE = ["-n", "e2e"];
 
 interface BalancerJson {
   readonly name: string;
@@ -40,10 +40,10 @@ describe("load balancers on the nodes' network", { concurrency: false }, () => {
     const inPods = [await lab.place("client-1"), await lab.place("client-2")];
     clients = [...inPods, ...fleet.nodes.map(onNode), outside];
     ips = (await announced("web")).loadBalancerIps ?? [];
-  }, limit);
-  after(() => fleet?.close(), limit);
+  }, LIMIT);
+  after(() => fleet?.close(), LIMIT);
 
-  test("their addresses lead everyone to all pods, on the service's ports only", limit, async () => {
+  test("their addresses lead everyone to all pods, on the service's ports only", LIMIT, async () => {
     const all = (await lab.pods("web")).map(({ name }) => `1 ${name}`);
     assert.equal(ips.length, 2, "one of each family");
     for (const ip of ips) {
@@ -55,7 +55,7 @@ describe("load balancers on the nodes' network", { concurrency: false }, () => {
     for (const client of clients) await lab.answers(client, empty[0] ?? "", 80, /^ECONNREFUSED$/);
   });
 
-  test("a requested address is assigned, and refused to other services", limit, async () => {
+  test("a requested address is assigned, and refused to other services", LIMIT, async () => {
     const taken = [...ips, ...((await announced("empty")).loadBalancerIps ?? [])];
     const pool = ["200", "201", "202"].map((end) => ips[0]?.replace(/\d+$/, end) ?? "");
     const wish = pool.find((ip) => !taken.includes(ip)) ?? "";
@@ -71,7 +71,7 @@ describe("load balancers on the nodes' network", { concurrency: false }, () => {
 
   test(
     "a node that is lost: another announces its addresses, and keeps them when it is back",
-    limit,
+    LIMIT,
     async (t) => {
       const lost = await announcer("web");
       await lost.connected(false);
@@ -82,29 +82,29 @@ describe("load balancers on the nodes' network", { concurrency: false }, () => {
       await lost.connected(true);
       await lab.nodeIsReady(lost, true);
       for (const ip of ips)
-        await waitFor(async () => !(await has(lost, ip)), { what: "it gives them up", limitMs });
+        await waitFor(async () => !(await has(lost, ip)), { what: "it gives them up", limitMs: LIMIT_MS });
       assert.notEqual((await announcer("web")).name, lost.name);
     },
   );
 
   test(
     "a node whose agent is dead: another takes its addresses over, and the kernel drops them there",
-    limit,
+    LIMIT,
     async (t) => {
       const lost = await announcer("web");
       // It held them alone while the other was away, for as long as it would.
       for (const ip of ips)
-        await waitFor(() => leased(lost, ip), { what: "they are on a lease again", limitMs });
+        await waitFor(() => leased(lost, ip), { what: "they are on a lease again", limitMs: LIMIT_MS });
       await lost.agent.kill();
       const sinceMs = performance.now();
       await waitFor(async () => (await announcer("web")).name !== lost.name, {
         what: "another announces it",
-        limitMs,
+        limitMs: LIMIT_MS,
       });
       t.diagnostic(`a dead agent's addresses were given to another after ${seconds(sinceMs)} s`);
       for (const ip of ips) {
         await reached(ip, lost);
-        await waitFor(async () => !(await has(lost, ip)), { what: "the lease ends", limitMs });
+        await waitFor(async () => !(await has(lost, ip)), { what: "the lease ends", limitMs: LIMIT_MS });
       }
       t.diagnostic(`the kernel there had dropped them after ${seconds(sinceMs)} s`);
       lost.agent.start();
@@ -114,13 +114,13 @@ describe("load balancers on the nodes' network", { concurrency: false }, () => {
 
   test(
     "a node that is cut off from the coordinator only gives way to the one that took over",
-    limit,
+    LIMIT,
     async () => {
       const cut = await announcer("web");
       await cut.hearsCoordinator(false);
       for (const ip of ips) {
         await reached(ip, cut);
-        await waitFor(async () => !(await has(cut, ip)), { what: "it gives way", limitMs });
+        await waitFor(async () => !(await has(cut, ip)), { what: "it gives way", limitMs: LIMIT_MS });
       }
       await cut.hearsCoordinator(true);
       await lab.nodeIsReady(cut, true);
@@ -129,7 +129,7 @@ describe("load balancers on the nodes' network", { concurrency: false }, () => {
 
   test(
     "without the coordinator addresses stay, also after a restart of the agent and a simulated reboot",
-    limit,
+    LIMIT,
     async () => {
       const node = await announcer("web");
       await fleet.coordinator.stop();
@@ -138,40 +138,40 @@ describe("load balancers on the nodes' network", { concurrency: false }, () => {
       for (const ip of ips) await run("ip", ["-n", `net-${node.host.name}`, "address", "flush", "to", ip]);
       node.agent.start();
       for (const ip of ips) {
-        await waitFor(() => has(node, ip), { what: "it is there again", limitMs });
+        await waitFor(() => has(node, ip), { what: "it is there again", limitMs: LIMIT_MS });
         await lab.answers(outside, ip, 80, /^1 web-/);
       }
       fleet.coordinator.start();
       const back = async (): Promise<boolean> => (await fleet.forage(["node", "ls"])).exitCode === 0;
-      await waitFor(back, { what: "the coordinator answers", limitMs });
+      await waitFor(back, { what: "the coordinator answers", limitMs: LIMIT_MS });
       for (const it of fleet.nodes) await lab.nodeIsReady(it, true);
       assert.equal((await announcer("web")).name, node.name, "it didn't move");
     },
   );
 
-  test("a drained node's addresses go to another", limit, async () => {
+  test("a drained node's addresses go to another", LIMIT, async () => {
     const drained = await announcer("web");
     await fleet.forage(["node", "drain", drained.name, "--timeout", "1s"]);
     for (const ip of ips) await reached(ip, drained);
     assert.equal((await fleet.forage(["node", "uncordon", drained.name])).exitCode, 0);
   });
 
-  test("a service that is no load balancer any more gives its addresses up", limit, async () => {
+  test("a service that is no load balancer any more gives its addresses up", LIMIT, async () => {
     const node = await announcer("web");
     await lab.apply([service("web", { type: "ClusterIP" })]);
     for (const ip of ips)
-      await waitFor(async () => !(await has(node, ip)), { what: "they are gone", limitMs });
+      await waitFor(async () => !(await has(node, ip)), { what: "they are gone", limitMs: LIMIT_MS });
   });
 
   /** Waits until it is announced. */
   async function announced(name: string): Promise<BalancerJson> {
     return waitFor(
       async () => {
-        const services = await fleet.ask<BalancerJson[]>(["get", "services", ...namespace]);
+        const services = await fleet.ask<BalancerJson[]>(["get", "services", ...NAMESPACE]);
         const found = services.find((it) => it.name === name);
         return (found?.announcedBy ?? "") !== "" && found;
       },
-      { what: `${name} is announced`, limitMs },
+      { what: `${name} is announced`, limitMs: LIMIT_MS },
     );
   }
 
@@ -191,7 +191,7 @@ describe("load balancers on the nodes' network", { concurrency: false }, () => {
         const by = await neighbour(ip);
         return answer.startsWith("1 web-") && by !== undefined && by !== not;
       },
-      { what: `${ip} is reached by another node`, limitMs, everyMs: 100 },
+      { what: `${ip} is reached by another node`, limitMs: LIMIT_MS, everyMs: 100 },
     );
   }
 });

@@ -4,14 +4,14 @@ import { after, before, describe, test } from "node:test";
 import { waitFor } from "../lib/wait-for.ts";
 import { type Fleet, startFleet } from "../system/fleet.ts";
 
-const limit = { timeout: 180_000 };
-const limitMs = 90_000;
-const hostname = "kubernetes.io/hostname";
+const LIMIT = { timeout: 180_000 };
+const LIMIT_MS = 90_000;
+const HOSTNAME = "kubernetes.io/hostname";
 
 /** Serves its own name to every client on port 8080. */
-const app = "mkdir -p /tmp/www && echo $POD > /tmp/www/index.html && exec httpd -f -p 8080 -h /tmp/www";
+const APP = "mkdir -p /tmp/www && echo $POD > /tmp/www/index.html && exec httpd -f -p 8080 -h /tmp/www";
 /** `get HOST PORT` requests a page with nc, because busybox's statically linked wget fails to resolve names. */
-const get = `get() { printf 'GET / HTTP/1.0\\r\\n\\r\\n' | nc -w 5 $1 $2 | tail -n 1; }; `;
+const GET = `get() { printf 'GET / HTTP/1.0\\r\\n\\r\\n' | nc -w 5 $1 $2 | tail -n 1; }; `;
 
 interface PodJson {
   readonly name: string;
@@ -32,16 +32,16 @@ describe("a fleet of two nodes with networks of their own", { concurrency: false
     const spread = [
       {
         maxSkew: 1,
-        topologyKey: hostname,
+        topologyKey: HOSTNAME,
         whenUnsatisfiable: "ScheduleAnyway",
         labelSelector: { matchLabels: { app: "web" } },
       },
     ];
     const web = { labels: { app: "web" }, topologySpreadConstraints: spread };
     await apply([
-      workload("web", 2, app, web),
-      workload("client-1", 1, "exec sleep 100000", { nodeSelector: { [hostname]: "n1" } }),
-      workload("client-2", 1, "exec sleep 100000", { nodeSelector: { [hostname]: "n2" } }),
+      workload("web", 2, APP, web),
+      workload("client-1", 1, "exec sleep 100000", { nodeSelector: { [HOSTNAME]: "n1" } }),
+      workload("client-2", 1, "exec sleep 100000", { nodeSelector: { [HOSTNAME]: "n2" } }),
       {
         name: "web",
         service: { target: "web", type: "NodePort", ports: [{ name: "http", port: 80, targetPort: 8080 }] },
@@ -52,7 +52,7 @@ describe("a fleet of two nodes with networks of their own", { concurrency: false
         (await serving("web")).length === 2 &&
         (await serving("client-1")).length === 1 &&
         (await serving("client-2")).length === 1,
-      { what: "all pods are ready", limitMs },
+      { what: "all pods are ready", limitMs: LIMIT_MS },
     );
     const [service] = await fleet.ask<{ nodePorts?: { nodePort: number }[] }[]>([
       "get",
@@ -61,23 +61,23 @@ describe("a fleet of two nodes with networks of their own", { concurrency: false
       "e2e",
     ]);
     nodePort = service?.nodePorts?.[0]?.nodePort ?? 0;
-  }, limit);
-  after(() => fleet?.close(), limit);
+  }, LIMIT);
+  after(() => fleet?.close(), LIMIT);
 
-  test("pods of every node reach a service's pods on all nodes, by its name", limit, async () => {
+  test("pods of every node reach a service's pods on all nodes, by its name", LIMIT, async () => {
     const names = (await serving("web")).map(({ name }) => name).sort();
     assert.deepEqual((await serving("web")).map(({ node }) => node).sort(), ["n1", "n2"]);
     for (const client of ["client-1", "client-2"]) {
       await waitFor(async () => (await answers(client, 30)).join() === names.join(), {
         what: `${client} reaches both`,
-        limitMs,
+        limitMs: LIMIT_MS,
       });
     }
   });
 
   test(
     "a node port leads from outside to the pods of all nodes, whichever node is asked",
-    limit,
+    LIMIT,
     async () => {
       const names = (await serving("web")).map(({ name }) => name).sort();
       for (const { address } of fleet.nodes) {
@@ -90,7 +90,7 @@ describe("a fleet of two nodes with networks of their own", { concurrency: false
 
   test(
     "a node that is lost: its pods are replaced, clients are led elsewhere, and it comes back without surplus",
-    limit,
+    LIMIT,
     async (t) => {
       const [, lost] = fleet.nodes;
       await lost?.connected(false);
@@ -103,14 +103,14 @@ describe("a fleet of two nodes with networks of their own", { concurrency: false
         (await fleet.ask<{ name: string; ready?: boolean }[]>(["node", "ls"])).some(
           ({ name, ready }) => name === lost?.name && ready !== true,
         );
-      await waitFor(gone, { what: "the node is given up", limitMs });
+      await waitFor(gone, { what: "the node is given up", limitMs: LIMIT_MS });
       t.diagnostic(`given up after ${seconds(sinceMs)} s`);
-      await waitFor(replaced, { what: "both pods serve on the node that is left", limitMs });
+      await waitFor(replaced, { what: "both pods serve on the node that is left", limitMs: LIMIT_MS });
       t.diagnostic(`its pods were replaced after ${seconds(sinceMs)} s`);
       const names = (await serving("web")).map(({ name }) => name).sort();
       await waitFor(async () => (await answers("client-1", 30)).join() === names.join(), {
         what: "clients reach them only",
-        limitMs,
+        limitMs: LIMIT_MS,
       });
       await lost?.connected(true);
       let seen: readonly PodJson[] = [];
@@ -122,13 +122,13 @@ describe("a fleet of two nodes with networks of their own", { concurrency: false
       };
       await waitFor(settled, {
         what: "the node is back, and nothing of the old pods is left",
-        limitMs,
+        limitMs: LIMIT_MS,
         explain: () => JSON.stringify(seen),
       });
     },
   );
 
-  test("a drain never leaves fewer ready pods than the desired number", limit, async (t) => {
+  test("a drain never leaves fewer ready pods than the desired number", LIMIT, async (t) => {
     let fewest = 2;
     let watching = true;
     const watch = (async () => {
@@ -173,7 +173,7 @@ describe("a fleet of two nodes with networks of their own", { concurrency: false
 
   async function answers(client: string, times: number): Promise<string[]> {
     const [pod] = await serving(client);
-    const script = `${get} i=0; while [ $i -lt ${times} ]; do get web 80; i=$((i+1)); done`;
+    const script = `${GET} i=0; while [ $i -lt ${times} ]; do get web 80; i=$((i+1)); done`;
     const { stdout } = await fleet.forage(["exec", pod?.name ?? "", "-n", "e2e", "--", "sh", "-c", script]);
     return [...new Set(stdout.trim().split("\n"))].sort();
   }

@@ -6,7 +6,7 @@ import { waitFor } from "../lib/wait-for.ts";
 import { containerIds, getPods, restarts } from "../system/pods.ts";
 import { type System, startSystem, waitForNode } from "../system/system.ts";
 
-const limit = { timeout: 180_000 };
+const LIMIT = { timeout: 180_000 };
 
 describe("jobs on a real host", { concurrency: false }, () => {
   let host: TestHost;
@@ -21,10 +21,10 @@ describe("jobs on a real host", { concurrency: false }, () => {
       env,
     });
     assert.equal(exitCode, 0, stderr);
-  }, limit);
-  after(() => host?.close(), limit);
+  }, LIMIT);
+  after(() => host?.close(), LIMIT);
 
-  test("an indexed job runs to its end, and its pods can be read afterwards", limit, async () => {
+  test("an indexed job runs to its end, and its pods can be read afterwards", LIMIT, async () => {
     const config = { completions: 3, parallelism: 3, completion_mode: "Indexed" };
     const script = "echo number $JOB_COMPLETION_INDEX on $(hostname)";
     const { exitCode, stderr } = await apply("job", "numbers", script, { config });
@@ -38,7 +38,7 @@ describe("jobs on a real host", { concurrency: false }, () => {
     assert.deepEqual([job?.condition, job?.succeeded, job?.completedIndexes], ["Complete", 3, "0-2"]);
   });
 
-  test("OnFailure runs the container again in its pod, and counts it", limit, async () => {
+  test("OnFailure runs the container again in its pod, and counts it", LIMIT, async () => {
     const script =
       "if test -e /scratch/once; then echo well; else touch /scratch/once; echo badly; exit 3; fi";
     const { exitCode, stderr } = await apply("job", "again", script, { config: { backoff_limit: 1 } });
@@ -51,7 +51,7 @@ describe("jobs on a real host", { concurrency: false }, () => {
     assert.match(job?.lastFailure?.message ?? "", /badly/);
   });
 
-  test("Never leaves the failed pod, and the rollout says how it ended", limit, async () => {
+  test("Never leaves the failed pod, and the rollout says how it ended", LIMIT, async () => {
     const annotations = { "forage.dev/backoff-limit": "0" };
     const script = "echo the disk is on fire; exit 7";
     const { exitCode, stderr } = await apply("job", "fire", script, {
@@ -64,7 +64,7 @@ describe("jobs on a real host", { concurrency: false }, () => {
     assert.equal(await logsOf(pod?.name ?? ""), "the disk is on fire\n");
   });
 
-  test("an agent that restarts doesn't run ended jobs again", limit, async () => {
+  test("an agent that restarts doesn't run ended jobs again", LIMIT, async () => {
     const before = await podsOf("numbers");
     await system.agent.kill();
     system.agent.start();
@@ -79,7 +79,7 @@ describe("jobs on a real host", { concurrency: false }, () => {
     assert.equal((await show("job", "numbers")).job?.succeeded, 3);
   });
 
-  test("a service begins after the job that it depends on", limit, async () => {
+  test("a service begins after the job that it depends on", LIMIT, async () => {
     const annotations = { "forage.dev/depends-on": "job/first" };
     const { exitCode, stderr } = await send([
       resource("container_service", "late", "sleep 3600", { annotations }),
@@ -95,7 +95,7 @@ describe("jobs on a real host", { concurrency: false }, () => {
     );
   });
 
-  test("a cron job runs by hand and by the clock, and its runs go with it", limit, async () => {
+  test("a cron job runs by hand and by the clock, and its runs go with it", LIMIT, async () => {
     const run = await system.forage([
       "job",
       "run",

@@ -6,13 +6,13 @@ import { waitFor } from "../lib/wait-for.ts";
 import { waitForReadyPods } from "../system/pods.ts";
 import { type System, startSystem, waitForReady } from "../system/system.ts";
 
-const limit = { timeout: 180_000 };
-const limitMs = 60_000;
+const LIMIT = { timeout: 180_000 };
+const LIMIT_MS = 60_000;
 
 /** Serves its own name to every client on port 8080. */
 /** `get HOST PORT` requests a page with nc, because busybox's statically linked wget fails to resolve names. */
-const get = `get() { printf 'GET / HTTP/1.0\\r\\n\\r\\n' | nc -w 5 $1 $2 | tail -n 1; }; `;
-const app = "mkdir -p /tmp/www && echo $POD > /tmp/www/index.html && exec httpd -f -p 8080 -h /tmp/www";
+const GET = `get() { printf 'GET / HTTP/1.0\\r\\n\\r\\n' | nc -w 5 $1 $2 | tail -n 1; }; `;
+const APP = "mkdir -p /tmp/www && echo $POD > /tmp/www/index.html && exec httpd -f -p 8080 -h /tmp/www";
 
 describe("services by name and address with real containers", { concurrency: false }, () => {
   let host: TestHost;
@@ -25,7 +25,7 @@ describe("services by name and address with real containers", { concurrency: fal
     host = await startTestHost();
     system = await startSystem(host);
     await apply([
-      workload("web", 2, app),
+      workload("web", 2, APP),
       workload("client", 1, "exec sleep 100000"),
       service("web", {}),
       service("pods", { target: "web", type: "Headless" }),
@@ -47,7 +47,7 @@ describe("services by name and address with real containers", { concurrency: fal
     };
     await waitFor(answered, {
       what: "the service answers by its name",
-      limitMs,
+      limitMs: LIMIT_MS,
       everyMs: 500,
       explain: () => said,
     });
@@ -58,10 +58,10 @@ describe("services by name and address with real containers", { concurrency: fal
       "e2e",
     ]);
     webIp = services.find(({ name }) => name === "web")?.virtualIps?.[0] ?? "";
-  }, limit);
-  after(() => host?.close(), limit);
+  }, LIMIT);
+  after(() => host?.close(), LIMIT);
 
-  test("a pod reaches a service by its short and its full name, and all its pods", limit, async () => {
+  test("a pod reaches a service by its short and its full name, and all its pods", LIMIT, async () => {
     for (const name of ["web", "web.e2e", "web.e2e.svc", "web.e2e.svc.cluster.local"]) {
       const { stdout, stderr } = await inClient(`get ${name} 80`);
       assert.match(stdout, /^web-/, `${name}: ${stderr}`);
@@ -69,7 +69,7 @@ describe("services by name and address with real containers", { concurrency: fal
     assert.equal((await answers("web", 40)).size, 2);
   });
 
-  test("a headless service is its pods, each by its own name", limit, async () => {
+  test("a headless service is its pods, each by its own name", LIMIT, async () => {
     const { stdout } = await inClient("nslookup pods.e2e.svc.cluster.local");
     const addresses = new Set(
       [...stdout.matchAll(/^Address:?.*?(\d+\.\d+\.\d+\.\d+)$/gm)].map(([, ip]) => ip),
@@ -81,35 +81,35 @@ describe("services by name and address with real containers", { concurrency: fal
     }
   });
 
-  test("with affinity a client stays with one pod", limit, async () => {
+  test("with affinity a client stays with one pod", LIMIT, async () => {
     assert.equal((await answers("sticky", 20)).size, 1);
   });
 
-  test("a node port is open on the host", limit, async () => {
+  test("a node port is open on the host", LIMIT, async () => {
     const nodePort = await nodePortOf("open");
     const { stdout } = await inClient(`get $NODE ${nodePort}`);
     assert.match(stdout, /^web-/);
     assert.match(await (await fetch(`http://127.0.0.1:${nodePort}/`)).text(), /^web-/);
   });
 
-  test("names that aren't there are told apart from those that have nothing", limit, async () => {
+  test("names that aren't there are told apart from those that have nothing", LIMIT, async () => {
     assert.match((await inClient("nslookup gone.e2e.svc.cluster.local")).stdout, /NXDOMAIN/);
     const { exitCode, stderr } = await inClient("nc -w 5 later 80 < /dev/null");
     assert.equal(exitCode, 1);
     assert.match(stderr, /refused/);
   });
 
-  test("a service whose target comes later works as soon as it is there", limit, async () => {
-    await apply([workload("not-yet", 1, app)]);
+  test("a service whose target comes later works as soon as it is there", LIMIT, async () => {
+    await apply([workload("not-yet", 1, APP)]);
     await waitFor(async () => (await inClient("get later 80")).stdout.startsWith("not-yet-"), {
       what: "the service serves",
-      limitMs,
+      limitMs: LIMIT_MS,
     });
   });
 
   test(
     "without the coordinator, and over a restart of the agent, names and addresses go on",
-    limit,
+    LIMIT,
     async () => {
       await system.coordinator.kill();
       assert.match((await inContainer("get web 80")).stdout, /^web-/);
@@ -118,20 +118,20 @@ describe("services by name and address with real containers", { concurrency: fal
       system.agent.start();
       await waitFor(async () => /^web-/.test((await inContainer("get web 80")).stdout), {
         what: "names are answered from disk",
-        limitMs,
+        limitMs: LIMIT_MS,
       });
       system.coordinator.start();
       await waitForReady(system.http, system.coordinator);
       // Its node counts as ready before the agent has come back, so this waits for the connection.
       await waitFor(async () => (await inClient("true")).exitCode === 0, {
         what: "the agent is back",
-        limitMs,
+        limitMs: LIMIT_MS,
       });
       assert.match((await inClient("get web 80")).stdout, /^web-/, "nothing was lost on the way");
     },
   );
 
-  test("names are answered again soon after the agent was killed", limit, async (t) => {
+  test("names are answered again soon after the agent was killed", LIMIT, async (t) => {
     const { stdout } = await inClient("sed -n 's/^nameserver //p' /etc/resolv.conf");
     const resolver = new Resolver({ timeout: 100, tries: 1 });
     resolver.setServers([stdout.trim()]);
@@ -140,11 +140,11 @@ describe("services by name and address with real containers", { concurrency: fal
         (addresses) => addresses[0] === webIp,
         () => false,
       );
-    await waitFor(answered, { what: "it answers", limitMs });
+    await waitFor(answered, { what: "it answers", limitMs: LIMIT_MS });
     await system.agent.kill();
     const killedMs = performance.now();
     system.agent.start();
-    await waitFor(answered, { what: "it answers again", limitMs, everyMs: 10 });
+    await waitFor(answered, { what: "it answers again", limitMs: LIMIT_MS, everyMs: 10 });
     t.diagnostic(`names were away for ${Math.round(performance.now() - killedMs)} ms`);
   });
 
@@ -158,12 +158,12 @@ describe("services by name and address with real containers", { concurrency: fal
 
   function inClient(script: string) {
     const host = "NODE=$(ip route | sed -n 's/^default via \\([0-9.]*\\).*/\\1/p'); ";
-    return system.forage(["exec", client, "-n", "e2e", "--", "sh", "-c", host + get + script]);
+    return system.forage(["exec", client, "-n", "e2e", "--", "sh", "-c", host + GET + script]);
   }
 
   /** Runs a script by nerdctl, because the coordinator is not there. */
   async function inContainer(script: string) {
-    const setUp = `WEB_IP=${webIp}; ${get}`;
+    const setUp = `WEB_IP=${webIp}; ${GET}`;
     return host.nerdctl(["exec", clientContainer, "sh", "-c", setUp + script], { allowFailure: true });
   }
 

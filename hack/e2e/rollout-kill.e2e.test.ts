@@ -1,34 +1,35 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
+import { randomOf } from "@forage/common/random";
 import { withHost } from "../lib/test-host.ts";
 import { waitFor } from "../lib/wait-for.ts";
 import { getPods, type PodJson, restarts } from "../system/pods.ts";
 import { rollManifest } from "../system/roll-manifest.ts";
 import { type System, startSystem, waitForReady } from "../system/system.ts";
 
-const limit = { timeout: 240_000 };
-const waitMs = 90_000;
-const replicas = 4;
-const kills = 10;
-/** From an apply or a restart to the kill after it: a whole rollout takes three times as long. */
-const longestMs = 1_200;
+const LIMIT = { timeout: 240_000 };
+const WAIT_MS = 90_000;
+const REPLICAS = 4;
+const KILLS = 10;
+/** The longest time from an apply or a restart to the next kill. A whole rollout takes three times as long. */
+const LONGEST_MS = 1_200;
 
-test("kill -9 of the coordinator at ten random points of rollouts: each completes", limit, async (t) => {
+test("kill -9 of the coordinator at ten random points of rollouts: each completes", LIMIT, async (t) => {
   const seed = Number(process.env.FORAGE_E2E_SEED ?? Math.trunc(Math.random() * 2 ** 32));
   t.diagnostic(`FORAGE_E2E_SEED=${seed} draws the same moments again`);
-  const random = randomFrom(seed);
+  const random = randomOf(seed).next;
   const host = await withHost(t);
   const system = await startSystem(host);
   const { coordinator } = system;
   let version = await deploy(system, host.image, 1);
   await follow(system);
 
-  for (let left = kills; left > 0; ) {
+  for (let left = KILLS; left > 0; ) {
     const { finished } = await rolloutOf(system);
     // A finished rollout is no place for a kill, so the next version starts.
     if (finished) version = await deploy(system, host.image, Number(version.slice(1)) + 1);
-    await delay(random() * longestMs);
+    await delay(random() * LONGEST_MS);
     await coordinator.kill();
     left -= 1;
     coordinator.start();
@@ -45,12 +46,12 @@ test("kill -9 of the coordinator at ten random points of rollouts: each complete
     assert.equal((await (await fetch(`http://127.0.0.1:${port}/`)).text()).trim(), version);
   }
   const ids = (await host.nerdctl(["ps", "-aq"])).stdout.split("\n").filter((id) => id !== "");
-  assert.equal(ids.length, replicas, "no container is left over or started twice");
+  assert.equal(ids.length, REPLICAS, "no container is left over or started twice");
 });
 
 async function deploy(system: System, image: string, number: number): Promise<string> {
   const version = `v${number}`;
-  const manifest = rollManifest({ name: "web", image, version, replicas, drainSeconds: 0 });
+  const manifest = rollManifest({ name: "web", image, version, replicas: REPLICAS, drainSeconds: 0 });
   const { exitCode, stderr } = await system.forage(["apply", "--detach", "-f", "-"], manifest);
   assert.equal(exitCode, 0, stderr);
   return version;
@@ -71,20 +72,9 @@ async function settled(system: System): Promise<PodJson[]> {
   let seen: PodJson[] = [];
   const isSettled = async (): Promise<boolean> => {
     seen = await getPods(system);
-    return seen.length === replicas && seen.every(({ status }) => status?.ready === true);
+    return seen.length === REPLICAS && seen.every(({ status }) => status?.ready === true);
   };
   const explain = (): string => JSON.stringify(seen, undefined, 1);
-  await waitFor(isSettled, { what: "only new pods are left", limitMs: waitMs, everyMs: 200, explain });
+  await waitFor(isSettled, { what: "only new pods are left", limitMs: WAIT_MS, everyMs: 200, explain });
   return seen;
-}
-
-/** Mulberry32: in [0, 1). */
-function randomFrom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
 }

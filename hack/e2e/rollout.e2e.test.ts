@@ -10,9 +10,9 @@ import { type RollManifest, rollManifest } from "../system/roll-manifest.ts";
 import { type System, startSystem } from "../system/system.ts";
 import { startTraffic } from "../system/traffic.ts";
 
-const limit = { timeout: 240_000 };
-const waitMs = 90_000;
-const rolledBack = 3;
+const LIMIT = { timeout: 240_000 };
+const WAIT_MS = 90_000;
+const ROLLED_BACK = 3;
 
 describe("rollouts of real containers", { concurrency: false }, () => {
   let host: TestHost;
@@ -21,31 +21,31 @@ describe("rollouts of real containers", { concurrency: false }, () => {
   before(async () => {
     host = await startTestHost();
     system = await startSystem(host);
-  }, limit);
-  after(() => host?.close(), limit);
+  }, LIMIT);
+  after(() => host?.close(), LIMIT);
 
-  test("a rolling update under constant load loses no request", limit, async () => {
+  test("a rolling update under constant load loses no request", LIMIT, async () => {
     await applied({ name: "web", version: "v1", replicas: 3 });
     const traffic = startTraffic(system, "web");
-    await waitFor(() => traffic.count > 50, { what: "requests are answered", limitMs: waitMs });
+    await waitFor(() => traffic.count > 50, { what: "requests are answered", limitMs: WAIT_MS });
     await applied({ name: "web", version: "v2", replicas: 3 });
     await podsOf("web", "only new ones are left", (pods) => pods.length === 3);
     const before = traffic.count;
-    await waitFor(() => traffic.count > before + 50, { what: "requests are answered", limitMs: waitMs });
+    await waitFor(() => traffic.count > before + 50, { what: "requests are answered", limitMs: WAIT_MS });
     await traffic.end();
     assert.deepEqual(traffic.failures, []);
     assert.deepEqual([...traffic.answers.keys()].sort(), ["v1", "v2"]);
     await removed("web");
   });
 
-  test("a new version that crashes is rolled back, with its exit code and last words", limit, async () => {
+  test("a new version that crashes is rolled back, with its exit code and last words", LIMIT, async () => {
     await applied({ name: "crash", version: "v1", replicas: 2 });
     const before = containerIds(await podsOf("crash", "two run", (pods) => pods.length === 2));
     const { exitCode, stderr } = await apply({
       ...{ name: "crash", version: "v2", replicas: 2 },
       script: "echo the flux capacitor is missing; exit 42",
     });
-    assert.equal(exitCode, rolledBack, stderr);
+    assert.equal(exitCode, ROLLED_BACK, stderr);
     assert.match(stderr, /rolled back to revision 1/);
     assert.match(stderr, /exited with code 42/);
     assert.match(stderr, /the flux capacitor is missing/);
@@ -56,7 +56,7 @@ describe("rollouts of real containers", { concurrency: false }, () => {
     await removed("crash");
   });
 
-  /** Nothing of the failed pod runs, and its logs and its last status can be read. */
+  /** Asserts that nothing of the failed pod runs and that its logs and last status can be read. */
   async function failedPodIsKept(): Promise<void> {
     const [failed] = await getKeptPods(system);
     assert.ok(failed, "a failed pod is kept");
@@ -64,7 +64,7 @@ describe("rollouts of real containers", { concurrency: false }, () => {
     const agentDir = join(host.dir, "agent");
     await waitFor(() => !existsSync(join(agentDir, "pods", failed.uid)), {
       what: "nothing but the kept logs is left of the failed pod",
-      limitMs: waitMs,
+      limitMs: WAIT_MS,
     });
     await system.agent.kill();
     system.agent.start();
@@ -74,7 +74,7 @@ describe("rollouts of real containers", { concurrency: false }, () => {
       return logs.exitCode === 0;
     };
     await waitFor(read, {
-      ...{ what: "the agent that started again serves the kept logs", limitMs: waitMs, everyMs: 500 },
+      ...{ what: "the agent that started again serves the kept logs", limitMs: WAIT_MS, everyMs: 500 },
       explain: () => logs.stderr,
     });
     assert.match(logs.stdout, /the flux capacitor is missing/);
@@ -87,7 +87,7 @@ describe("rollouts of real containers", { concurrency: false }, () => {
     assert.match(refused.stderr, /only its logs and its last status are left/);
   }
 
-  test("an image that isn't there is rolled back with the cause, whatever the strategy", limit, async () => {
+  test("an image that isn't there is rolled back with the cause, whatever the strategy", LIMIT, async () => {
     const registry = await host.startRegistry();
     for (const updateStrategy of [undefined, { type: "Recreate" }]) {
       const service = { name: "image", replicas: 1, ...(updateStrategy && { updateStrategy }) };
@@ -95,7 +95,7 @@ describe("rollouts of real containers", { concurrency: false }, () => {
       const before = containerIds(await podsOf("image", "it runs", (pods) => pods.length === 1));
       const image = `${registry.address}/team/nothing:1`;
       const { exitCode, stderr } = await apply({ ...service, version: "v2", image });
-      assert.equal(exitCode, rolledBack, stderr);
+      assert.equal(exitCode, ROLLED_BACK, stderr);
       assert.match(stderr, /ErrImageNotFound.*team\/nothing:1/);
       const pods = await podsOf("image", "the one of before runs", (pods) => pods.length === 1);
       assert.deepEqual(containerIds(pods), before);
@@ -105,7 +105,7 @@ describe("rollouts of real containers", { concurrency: false }, () => {
 
   test(
     "with the registry down, Recreate leaves the old pod until the node has the image",
-    limit,
+    LIMIT,
     async () => {
       const registry = await host.startRegistry();
       const archive = await buildBusyboxImage({ name: "localhost/forage/ahead:1" });
@@ -127,7 +127,7 @@ describe("rollouts of real containers", { concurrency: false }, () => {
             said,
           );
         },
-        { what: "the rollout says what it waits for", limitMs: waitMs, everyMs: 500, explain: () => said },
+        { what: "the rollout says what it waits for", limitMs: WAIT_MS, everyMs: 500, explain: () => said },
       );
       assert.deepEqual(containerIds(await getPods(system)), before);
 
@@ -151,7 +151,7 @@ describe("rollouts of real containers", { concurrency: false }, () => {
     },
   );
 
-  test("one pod with the host's network makes room for its successor", limit, async () => {
+  test("one pod with the host's network makes room for its successor", LIMIT, async () => {
     const service = {
       name: "single",
       replicas: 1,
@@ -186,7 +186,7 @@ describe("rollouts of real containers", { concurrency: false }, () => {
     assert.equal(exitCode, 0, stderr);
   }
 
-  /** All there are, once they are ready, those that are still stopping included. */
+  /** Returns all pods of the service once they meet the condition, including those that are stopping. */
   async function podsOf(name: string, what: string, holds: (pods: PodJson[]) => boolean): Promise<PodJson[]> {
     let seen: PodJson[] = [];
     const asked = async (): Promise<boolean> => {
@@ -194,7 +194,7 @@ describe("rollouts of real containers", { concurrency: false }, () => {
       return holds(seen) && seen.every(({ status }) => status?.ready === true);
     };
     const explain = (): string => JSON.stringify(seen, undefined, 1);
-    await waitFor(asked, { what: `${name}: ${what}`, limitMs: waitMs, everyMs: 200, explain });
+    await waitFor(asked, { what: `${name}: ${what}`, limitMs: WAIT_MS, everyMs: 200, explain });
     return seen;
   }
 

@@ -14,8 +14,8 @@ import { waitFor } from "../lib/wait-for.ts";
 import { waitForReadyPods } from "../system/pods.ts";
 import { freeAddresses, type System, startSystem, waitForNode, waitForReady } from "../system/system.ts";
 
-const limit = { timeout: 240_000 };
-const limitMs = 90_000;
+const LIMIT = { timeout: 240_000 };
+const LIMIT_MS = 90_000;
 
 interface Answer {
   readonly status: number;
@@ -24,7 +24,7 @@ interface Answer {
 }
 
 /** Answers requests on port 8080 with its own name. */
-const app = "mkdir -p /tmp/www && echo $POD > /tmp/www/index.html && exec httpd -f -p 8080 -h /tmp/www";
+const APP = "mkdir -p /tmp/www && echo $POD > /tmp/www/index.html && exec httpd -f -p 8080 -h /tmp/www";
 
 describe("routes with a real coordinator, agent, Envoy and containers", { concurrency: false }, () => {
   let host: TestHost;
@@ -42,8 +42,8 @@ describe("routes with a real coordinator, agent, Envoy and containers", { concur
     });
     await apply([workload("one", 2), service("one"), workload("two", 1), service("two")]);
     await waitForReadyPods(system, 3);
-  }, limit);
-  after(() => host?.close(), limit);
+  }, LIMIT);
+  after(() => host?.close(), LIMIT);
 
   const apply = async (resources: readonly object[]): Promise<void> => {
     const { exitCode, stdout, stderr } = await system.forage(
@@ -60,7 +60,7 @@ describe("routes with a real coordinator, agent, Envoy and containers", { concur
       container: {
         name: "main",
         image: host.image,
-        command: ["sh", "-c", app],
+        command: ["sh", "-c", APP],
         env: [{ name: "POD", fieldRef: "metadata.name" }, ...env],
         ports: [{ name: "http", containerPort: 8080 }],
         readinessProbe: { httpGet: { path: "/", port: 8080 }, periodSeconds: 1 },
@@ -91,7 +91,7 @@ describe("routes with a real coordinator, agent, Envoy and containers", { concur
     });
   const answers = (what: string, hostname: string, test: (answer: Answer) => boolean, path = "/") =>
     waitFor(async () => test(await ask(hostname, path).catch(() => nobody)), {
-      ...{ what, limitMs, everyMs: 100 },
+      ...{ what, limitMs: LIMIT_MS, everyMs: 100 },
       explain: () => readFileSync(system.agent.logPath, "utf8").slice(-2_000),
     });
   const proxies = (): number[] =>
@@ -99,7 +99,7 @@ describe("routes with a real coordinator, agent, Envoy and containers", { concur
       ({ pid }) => pid,
     );
 
-  test("a node becomes a gateway by its label, and serves what was applied before", limit, async () => {
+  test("a node becomes a gateway by its label, and serves what was applied before", LIMIT, async () => {
     await apply([
       route("app", {
         hostnames: ["app.example.com"],
@@ -121,7 +121,7 @@ describe("routes with a real coordinator, agent, Envoy and containers", { concur
     assert.equal((await ask("other.example.com")).status, 404);
   });
 
-  test("a rolling update behind a route loses no request", limit, async () => {
+  test("a rolling update behind a route loses no request", LIMIT, async () => {
     let done = false;
     let good = 0;
     const failures: string[] = [];
@@ -144,7 +144,7 @@ describe("routes with a real coordinator, agent, Envoy and containers", { concur
 
   test(
     "a certificate of a secret makes the host answer encrypted, and plain requests come back so",
-    limit,
+    LIMIT,
     async () => {
       const authority = await CertificateAuthority.create("test", { nowMs: Date.now, randomBytes });
       const issued = await authority.issueServer({ dnsNames: ["safe.example.com"], ipAddresses: [] });
@@ -173,7 +173,7 @@ describe("routes with a real coordinator, agent, Envoy and containers", { concur
 
   test(
     "agent and coordinator may go: routes stay, and what changed meanwhile comes after",
-    limit,
+    LIMIT,
     async () => {
       const [pid] = proxies();
       const kept = await openConnection(httpPort);
@@ -182,7 +182,7 @@ describe("routes with a real coordinator, agent, Envoy and containers", { concur
       assert.equal((await ask("app.example.com")).status, 200);
       system.agent.start();
       await waitFor(() => readFileSync(system.agent.logPath, "utf8").includes("gateway-proxy-found"), {
-        ...{ what: "the agent has found the proxy", limitMs },
+        ...{ what: "the agent has found the proxy", limitMs: LIMIT_MS },
       });
       assert.deepEqual(proxies(), [pid]);
       assert.equal((await ask("app.example.com")).status, 200);
@@ -196,10 +196,10 @@ describe("routes with a real coordinator, agent, Envoy and containers", { concur
     },
   );
 
-  test("the node is no gateway any more without its label", limit, async () => {
+  test("the node is no gateway any more without its label", LIMIT, async () => {
     const { exitCode, stderr } = await system.forage(["node", "label", "n1", "forage.dev/gateway-"]);
     assert.equal(exitCode, 0, stderr);
-    await waitFor(() => proxies().length === 0, { what: "the proxy is gone", limitMs });
+    await waitFor(() => proxies().length === 0, { what: "the proxy is gone", limitMs: LIMIT_MS });
     await assert.rejects(ask("app.example.com"));
   });
 });

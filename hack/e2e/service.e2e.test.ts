@@ -6,7 +6,7 @@ import { webManifest } from "../system/manifests.ts";
 import { containerIds, getPods, restarts, waitForReadyPods } from "../system/pods.ts";
 import { type System, startSystem, waitForNode, waitForReady } from "../system/system.ts";
 
-const limit = { timeout: 180_000 };
+const LIMIT = { timeout: 180_000 };
 
 describe("a real service on a real host", { concurrency: false }, () => {
   let host: TestHost;
@@ -14,11 +14,15 @@ describe("a real service on a real host", { concurrency: false }, () => {
 
   before(async () => {
     host = await startTestHost();
-    system = await startSystem(host, { coordinator: { rollout: { placementDeadlineSeconds: 2 } } });
-  }, limit);
-  after(() => host?.close(), limit);
+    system = await startSystem(host, {
+      // One test shows that a first restart does not wait for it.
+      agent: { restart: { backOffBaseSeconds: 10 } },
+      coordinator: { rollout: { placementDeadlineSeconds: 2 } },
+    });
+  }, LIMIT);
+  after(() => host?.close(), LIMIT);
 
-  test("a manifest goes in, containers run, and the look-up says where they answer", limit, async () => {
+  test("a manifest goes in, containers run, and the look-up says where they answer", LIMIT, async () => {
     const { exitCode, stderr } = await system.forage(
       ["apply", "-f", "-"],
       webManifest({ image: host.image }),
@@ -37,7 +41,7 @@ describe("a real service on a real host", { concurrency: false }, () => {
     }
   });
 
-  test("logs and exec reach into the pods, with the command's own exit code", limit, async () => {
+  test("logs and exec reach into the pods, with the command's own exit code", LIMIT, async () => {
     const [pod] = await getPods(system);
     const name = pod?.name ?? "";
     const exec = await system.forage([
@@ -58,7 +62,7 @@ describe("a real service on a real host", { concurrency: false }, () => {
     assert.deepEqual([logs.stdout, logs.exitCode], ["serving hello\n", 0], logs.stderr);
   });
 
-  test("the agent's metrics tell what each container uses", limit, async () => {
+  test("the agent's metrics tell what each container uses", LIMIT, async () => {
     const metrics = await (await fetch(`http://${system.agentHttp}/metrics`)).text();
     const memory = [...metrics.matchAll(/^forage_container_memory_working_set_bytes\{.*\} (\d+)$/gm)].map(
       (m) => Number(m[1]),
@@ -67,7 +71,7 @@ describe("a real service on a real host", { concurrency: false }, () => {
     for (const bytes of memory) assert.ok(bytes > 4096 && bytes < 64 * 1024 * 1024, `${bytes}`);
   });
 
-  test("kill -9 of the agent: containers run on and are adopted", limit, async () => {
+  test("kill -9 of the agent: containers run on and are adopted", LIMIT, async () => {
     const before = containerIds(await waitForReadyPods(system, 2));
     await system.agent.kill();
     system.agent.start();
@@ -77,7 +81,7 @@ describe("a real service on a real host", { concurrency: false }, () => {
     assert.equal(restarts(pods), 0);
   });
 
-  test("kill -9 of the coordinator: nothing changes, and it answers as before", limit, async () => {
+  test("kill -9 of the coordinator: nothing changes, and it answers as before", LIMIT, async () => {
     const before = containerIds(await getPods(system));
     await system.coordinator.kill();
     system.coordinator.start();
@@ -90,7 +94,7 @@ describe("a real service on a real host", { concurrency: false }, () => {
     assert.equal(restarts(pods), 0);
   });
 
-  test("kill -9 of both in the middle of a rollout: it completes", limit, async () => {
+  test("kill -9 of both in the middle of a rollout: it completes", LIMIT, async () => {
     const manifest = webManifest({ image: host.image, replicas: 4, env: { GREETING: "second" } });
     const { stdout, exitCode, stderr } = await system.forage(
       ["apply", "--detach", "-o", "json", "-f", "-"],
@@ -110,7 +114,7 @@ describe("a real service on a real host", { concurrency: false }, () => {
     assert.equal((await (await fetch(`http://127.0.0.1:${port?.hostPort}/`)).text()).trim(), "second");
   });
 
-  test("a killed container is running again at once", limit, async () => {
+  test("a killed container is running again at once", LIMIT, async () => {
     const pods = await waitForReadyPods(system, 4);
     const [id = ""] = containerIds(pods.slice(0, 1));
     await host.nerdctl(["kill", "--signal", "KILL", id]);
@@ -129,7 +133,7 @@ describe("a real service on a real host", { concurrency: false }, () => {
     assert.ok(gapMs < 10_000, `it ran again after ${gapMs} ms: ${JSON.stringify(restarted)}`);
   });
 
-  test("a service on a port that no container declares reaches the running container", limit, async () => {
+  test("a service on a port that no container declares reaches the running container", LIMIT, async () => {
     const manifest = JSON.parse(webManifest({ name: "plain", image: host.image, replicas: 1 }));
     const [workload, service] = manifest.resources;
     workload.containerService.container.ports = [];
@@ -151,7 +155,7 @@ describe("a real service on a real host", { concurrency: false }, () => {
     await system.forage(["delete", "-n", "e2e", "-l", "app=plain"]);
   });
 
-  test("an image that is not there fails the rollout with exit code 1 and the cause", limit, async () => {
+  test("an image that is not there fails the rollout with exit code 1 and the cause", LIMIT, async () => {
     const image = "localhost:1/nothing/here:1";
     const manifest = webManifest({ name: "bad", image, replicas: 1 });
     const { exitCode, stderr } = await system.forage(["apply", "-f", "-", "--timeout", "8s"], manifest);
@@ -160,7 +164,7 @@ describe("a real service on a real host", { concurrency: false }, () => {
     await system.forage(["delete", "-n", "e2e", "-l", "app=bad"]);
   });
 
-  test("a crash is reported with exit code and last lines", limit, async () => {
+  test("a crash is reported with exit code and last lines", LIMIT, async () => {
     const command = ["sh", "-c", "echo the disk is on fire; exit 3"];
     const manifest = webManifest({ name: "crash", image: host.image, replicas: 1, command });
     const { exitCode, stderr } = await system.forage(["apply", "-f", "-"], manifest);
@@ -170,14 +174,14 @@ describe("a real service on a real host", { concurrency: false }, () => {
     await system.forage(["delete", "-n", "e2e", "-l", "app=crash"]);
   });
 
-  test("an unschedulable service is explained, exit code 2", limit, async () => {
+  test("an unschedulable service is explained, exit code 2", LIMIT, async () => {
     const manifest = webManifest({ name: "big", image: host.image, replicas: 1, cpu: "500" });
     const { exitCode, stderr } = await system.forage(["apply", "-f", "-"], manifest);
     assert.equal(exitCode, 2, stderr);
     assert.match(stderr, /0\/1 nodes: 1 insufficient cpu/);
   });
 
-  test("deleting everything leaves nothing on the host", limit, async () => {
+  test("deleting everything leaves nothing on the host", LIMIT, async () => {
     const { exitCode, stderr } = await system.forage(["delete", "--all", "-n", "e2e", "--yes"]);
     assert.equal(exitCode, 0, stderr);
     await waitFor(async () => (await getPods(system)).length === 0, {

@@ -26,11 +26,11 @@ import { getPods, waitForReadyPods } from "../system/pods.ts";
 import { type System, startSystem, waitForNode } from "../system/system.ts";
 import { Terminal } from "../system/terminal.ts";
 
-const limit = { timeout: 180_000 };
+const LIMIT = { timeout: 180_000 };
 const forage = join(import.meta.dirname, "..", "forage");
 
 /** Counts what a connection sends until it ends, answers on the loopback address only, and writes numbered lines. */
-const app = `
+const APP = `
 echo started; echo complaint >&2
 nc -ll -p 7001 -e wc -c &
 mkdir -p /www && echo only here > /www/index.html && httpd -p 127.0.0.1:7002 -h /www
@@ -46,12 +46,12 @@ describe("sessions with real containers", { concurrency: false }, () => {
   before(async () => {
     host = await startTestHost();
     system = await startSystem(host);
-    const manifest = webManifest({ image: host.image, replicas: 1, command: ["sh", "-c", app] });
+    const manifest = webManifest({ image: host.image, replicas: 1, command: ["sh", "-c", APP] });
     const { exitCode, stderr } = await system.forage(["apply", "-f", "-"], manifest);
     assert.equal(exitCode, 0, stderr);
     pod = (await waitForReadyPods(system, 1))[0]?.name ?? "";
-  }, limit);
-  after(() => host?.close(), limit);
+  }, LIMIT);
+  after(() => host?.close(), LIMIT);
 
   /** A command that goes on until it is ended. */
   function start(args: readonly string[]): { child: ChildProcess; said: () => string } {
@@ -76,7 +76,7 @@ describe("sessions with real containers", { concurrency: false }, () => {
     return (await system.forage(["exec", pod, "-n", "e2e", "--", "ps", "-o", "args"])).stdout;
   }
 
-  test("exec -it: size, changes of it, keys, Ctrl-C for the command, and its exit code", limit, async (t) => {
+  test("exec -it: size, changes of it, keys, Ctrl-C for the command, and its exit code", LIMIT, async (t) => {
     const terminal = new Terminal(forage, ["exec", "-it", pod, "-n", "e2e", "--", "sh"], {
       env: env(),
       columns: 100,
@@ -106,7 +106,7 @@ describe("sessions with real containers", { concurrency: false }, () => {
   });
 
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
-    test(`exec without a terminal: ${signal} ends the command in the container`, limit, async () => {
+    test(`exec without a terminal: ${signal} ends the command in the container`, LIMIT, async () => {
       const { child } = start(["exec", pod, "-n", "e2e", "--", "sleep", "1234"]);
       await waitFor(async () => (await processes()).includes("sleep 1234"), {
         what: "it runs",
@@ -124,7 +124,7 @@ describe("sessions with real containers", { concurrency: false }, () => {
 
   test(
     "port-forward: half-closed connections, many at once, loopback ports, refusals, and its end",
-    limit,
+    LIMIT,
     async (t) => {
       const { child, said } = start(["port-forward", pod, "-n", "e2e", ":7001", ":7002", ":7003"]);
       t.after(() => child.kill("SIGKILL"));
@@ -156,7 +156,7 @@ describe("sessions with real containers", { concurrency: false }, () => {
     },
   );
 
-  test("logs: with times, since a time, and followed over a restart of the agent", limit, async (t) => {
+  test("logs: with times, since a time, and followed over a restart of the agent", LIMIT, async (t) => {
     const logs = (...options: string[]) => system.forage(["logs", pod, "-n", "e2e", ...options]);
     const stamped = await logs("--timestamps", "--tail", "1");
     assert.match(stamped.stdout, /^\d{4}-\d\d-\d\dT[\d:.]+Z\S* ready\n$/, stamped.stderr);
@@ -187,7 +187,7 @@ describe("sessions with real containers", { concurrency: false }, () => {
     );
   });
 
-  test("logs: one stream of two, followed over a restart of agent and log reader", limit, async (t) => {
+  test("logs: one stream of two, followed over a restart of agent and log reader", LIMIT, async (t) => {
     const outDir = join(host.dir, "reader");
     const programs = { logs: "agent/src/log-reader/main.ts" };
     await bundlePrograms({ root: join(import.meta.dirname, "..", ".."), outDir, programs });
@@ -259,7 +259,7 @@ describe("sessions with real containers", { concurrency: false }, () => {
     );
   });
 
-  test("cp: a tree goes in and comes back the same, with its modes and times", limit, async () => {
+  test("cp: a tree goes in and comes back the same, with its modes and times", LIMIT, async () => {
     const from = join(host.dir, "tree");
     mkdirSync(join(from, "deep/er"), { recursive: true });
     const big = randomBytes(5_000_000);
@@ -290,7 +290,7 @@ describe("sessions with real containers", { concurrency: false }, () => {
 
   test(
     "cp: links of the container are resolved in the container, and impossible copies are reported",
-    limit,
+    LIMIT,
     async () => {
       const outside = join(host.dir, "outside");
       mkdirSync(outside);
@@ -316,7 +316,7 @@ describe("sessions with real containers", { concurrency: false }, () => {
     },
   );
 
-  test("cp: a container without a shell or tar", limit, async () => {
+  test("cp: a container without a shell or tar", LIMIT, async () => {
     const image = await bareImage(host);
     const manifest = webManifest({ name: "bare", image, replicas: 1, command: ["/sleep", "100000"] });
     assert.equal((await system.forage(["apply", "-f", "-"], manifest)).exitCode, 0);
@@ -331,7 +331,7 @@ describe("sessions with real containers", { concurrency: false }, () => {
     assert.equal(readFileSync(join(host.dir, "renamed"), "utf8"), "for the bare one");
   });
 
-  test("port-forward to a service goes to one of its pods", limit, async (t) => {
+  test("port-forward to a service goes to one of its pods", LIMIT, async (t) => {
     const refused = await system.forage(["port-forward", "service/web", "-n", "e2e", "81"]);
     assert.match(refused.stderr, /service\/web has no port 81; it has 80/);
     const { child, said } = start(["port-forward", "service/web", "-n", "e2e", ":80"]);

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { request } from "node:http";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -22,6 +23,7 @@ interface UpAnswer {
   readonly token: string;
   readonly node: string;
   readonly data: string;
+  readonly ingress?: string;
 }
 
 const hack = join(import.meta.dirname, "..");
@@ -63,7 +65,8 @@ test("instances run beside each other, and one that was killed can be taken down
 test("a daemon that dies is back by itself, and hack/up starts all of it after a crash", async (t) => {
   const host = await withHost(t);
   const { flags, data } = await anInstance(host);
-  const answer = await up([...flags, "--no-example"]);
+  const answer = await up([...flags, "--no-example", "--workspaces"]);
+  assert.equal(await statusOf(answer.ingress, "none.ws.localhost"), 404);
   const { programs } = instancePaths(data);
   const killed = readRunning(programs, "agent");
   process.kill(killed?.identity.pid ?? 0, "SIGKILL");
@@ -142,6 +145,16 @@ async function page({ destination }: UpAnswer): Promise<string> {
     AbortSignal.timeout(10_000),
   );
   return (await fetch(`http://${address}/`)).text();
+}
+
+/** Workspaces are looked up by the host's name. */
+function statusOf(address = "", hostname = ""): Promise<number | undefined> {
+  return new Promise((resolve, reject) =>
+    request(`http://${address}/`, { headers: { host: hostname } })
+      .once("response", (response) => resolve(response.resume().statusCode))
+      .once("error", reject)
+      .end(),
+  );
 }
 
 function idOf(data: string): string {

@@ -1,14 +1,22 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { request } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { after, before, describe, test } from "node:test";
 import { StopWorkspacePolicy, WorkspaceConditionBool, WorkspacePhase } from "@forage/proto/core";
+import { ensureEnvoy } from "../lib/envoy.ts";
 import { startTestHost, type TestHost } from "../lib/test-host.ts";
+import { waitFor } from "../lib/wait-for.ts";
 import { freeAddresses, type System, startSystem, waitForReady } from "../system/system.ts";
 import { WorkspaceCalls } from "../system/workspaces.ts";
 
-const limit = { timeout: 120_000 };
+const LIMIT = { timeout: 120_000 };
+/** Accepts the upgrade of one connection, and sends back what comes. */
+const ECHO_SOCKET =
+  'printf "HTTP/1.1 101 Switching Protocols\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\n\\r\\n"; while read -r line; do case "$line" in ??*) ;; *) break ;; esac; done; exec cat';
 
 describe("workspaces on a real host", { concurrency: false }, () => {
   let host: TestHost;
@@ -16,17 +24,24 @@ describe("workspaces on a real host", { concurrency: false }, () => {
   let calls: WorkspaceCalls;
   let ingress = "";
   let ssh = "";
+  let gateway = "";
 
   before(async () => {
     host = await startTestHost();
-    [ingress = "", ssh = ""] = await freeAddresses(2);
+    const envoy = await ensureEnvoy();
+    let https = "";
+    [ingress = "", ssh = "", gateway = "", https = ""] = await freeAddresses(4);
+    const [httpPort, httpsPort] = [gateway, https].map((it) => Number(it.split(":")[1]));
     system = await startSystem(host, {
-      agent: { workspaces: { enabled: true } },
+      agent: {
+        workspaces: { enabled: true },
+        gateway: { envoy, address: "127.0.0.1", httpPort, httpsPort },
+      },
       coordinator: {
         workspaces: {
           enabled: true,
           host: "example.test",
-          ingress: { listen: ingress },
+          ingress: { listen: ingress, gatewayAddresses: ["127.0.0.1"] },
           ssh: { listen: ssh },
           classes: [{ id: "small", cpu: "10m", memory: "32Mi" }],
           command: [
@@ -38,13 +53,13 @@ describe("workspaces on a real host", { concurrency: false }, () => {
       },
     });
     calls = new WorkspaceCalls(system);
-  }, limit);
+  }, LIMIT);
   after(async () => {
     calls?.close();
     await host?.close();
-  }, limit);
+  }, LIMIT);
 
-  test("content survives the stop, and is there in the next instance", limit, async () => {
+  test("content survives the stop, and is there in the next instance", LIMIT, async () => {
     const metadata = { metaId: "kept" };
     await calls.start("kept-1", { metadata });
     await calls.reaches("kept-1", WorkspacePhase.RUNNING);
@@ -62,7 +77,7 @@ describe("workspaces on a real host", { concurrency: false }, () => {
     await calls.reaches("kept-2", WorkspacePhase.STOPPED);
   });
 
-  test("agent and coordinator that are killed while a workspace stops save its content", limit, async () => {
+  test("agent and coordinator that are killed while a workspace stops save its content", LIMIT, async () => {
     const metadata = { metaId: "killed" };
     await calls.start("killed-1", { metadata });
     await calls.reaches("killed-1", WorkspacePhase.RUNNING);
@@ -81,7 +96,7 @@ describe("workspaces on a real host", { concurrency: false }, () => {
 
   test(
     "an immediate stop gives the container one second, and saves the content all the same",
-    limit,
+    LIMIT,
     async () => {
       await calls.start("hasty", {});
       await calls.reaches("hasty", WorkspacePhase.RUNNING);
@@ -93,21 +108,79 @@ describe("workspaces on a real host", { concurrency: false }, () => {
     },
   );
 
-  test("a workspace is reached by the URL of a port and by SSH", limit, async () => {
+  test("a workspace is reached by the URL of a port and by SSH", LIMIT, async () => {
     const { ownerToken } = await calls.start("seen", { metadata: { metaId: "seen" } });
     await calls.reaches("seen", WorkspacePhase.RUNNING);
     await inside("seen", "echo served > index.html; httpd -p 8080 -h /workspace");
     const headers = { "x-gitpod-owner-token": ownerToken };
     assert.deepEqual(await visit("8080-seen.ws.example.test", headers), [200, "served\n"]);
+    await routeGateway();
+    const behindGateway = () => visit("8080-seen.ws.example.test", headers, gateway).catch(() => []);
+    await waitFor(async () => (await behindGateway())[0] === 200, {
+      ...{ what: "the route to the ingress", limitMs: 60_000, everyMs: 100 },
+    });
+    assert.deepEqual(await behindGateway(), [200, "served\n"]);
+    assert.deepEqual((await visit("8080-seen.ws.example.test", {}, gateway))[0], 401);
+    await inside("seen", `nc -l -p 8081 -e sh -c '${ECHO_SOCKET}' > /dev/null 2>&1 &`);
+    assert.equal(await echoed("8081-seen.ws.example.test", headers), "over the gateway");
     assert.deepEqual((await visit("8080-seen.ws.example.test", {}))[0], 401);
     const output = await overSsh(`seen#${ownerToken}`, "echo written by ssh > file; id -u; cat file");
     assert.equal(output, "33333\nwritten by ssh\n");
+    const local = await mkdtemp(join(tmpdir(), "forage-sftp-"));
+    try {
+      await writeFile(join(local, "sent"), "sent by sftp\n");
+      await overSftp(`seen#${ownerToken}`, ["cd /workspace", `put ${local}/sent`, `get sent ${local}/back`]);
+      assert.equal(await readFile(join(local, "back"), "utf8"), "sent by sftp\n");
+    } finally {
+      await rm(local, { recursive: true, force: true });
+    }
+    assert.equal(
+      await inside("seen", "stat -c '%u %g %a' sent; cat sent"),
+      "33333 33333 644\nsent by sftp\n",
+    );
     await calls.stop("seen");
     await calls.reaches("seen", WorkspacePhase.STOPPED);
   });
 
-  async function visit(name: string, headers: Record<string, string>): Promise<[number | undefined, string]> {
-    const sent = request(`http://${ingress}/index.html`, { headers: { ...headers, host: name } }).end();
+  async function routeGateway(): Promise<void> {
+    const labelled = await system.forage(["node", "label", "n1", "forage.dev/gateway=default"]);
+    assert.equal(labelled.exitCode, 0, labelled.stderr);
+    const route = { hostnames: ["*.ws.example.test"], targetService: "workspace-ingress" };
+    const bundle = {
+      namespace: "workspaces",
+      labels: { app: "ingress" },
+      resources: [{ name: "ws", route }],
+    };
+    const { exitCode, stderr } = await system.forage(["apply", "-f", "-"], JSON.stringify(bundle));
+    assert.equal(exitCode, 0, stderr);
+  }
+
+  /** Opens a WebSocket through the gateway, and returns what the workspace sends back. */
+  function echoed(name: string, headers: Record<string, string>): Promise<string> {
+    const upgrade = { connection: "Upgrade", upgrade: "websocket", host: name };
+    const sent = request(`http://${gateway}/`, { headers: { ...headers, ...upgrade } }).end();
+    return new Promise((resolve, reject) => {
+      sent.once("error", reject);
+      sent.once("response", ({ statusCode }) => reject(new Error(`answer ${statusCode}`)));
+      sent.once("upgrade", (_response, socket, head) => {
+        let text = head.toString();
+        socket.on("data", (data: Buffer) => {
+          text += data.toString();
+          if (text.length >= "over the gateway".length) resolve(text);
+          if (text.length >= "over the gateway".length) socket.destroy();
+        });
+        socket.once("error", reject);
+        socket.write("over the gateway");
+      });
+    });
+  }
+
+  async function visit(
+    name: string,
+    headers: Record<string, string>,
+    at = ingress,
+  ): Promise<[number | undefined, string]> {
+    const sent = request(`http://${at}/index.html`, { headers: { ...headers, host: name } }).end();
     return new Promise((resolve, reject) => {
       sent.once("error", reject);
       sent.once("response", (response) =>
@@ -124,6 +197,18 @@ describe("workspaces on a real host", { concurrency: false }, () => {
       execFile("ssh", [...args, address, command], (error, stdout) =>
         error ? reject(error) : resolve(stdout),
       );
+    });
+  }
+
+  /** The image has no sftp-server. */
+  function overSftp(user: string, lines: readonly string[]): Promise<string> {
+    const [address = "", port = ""] = ssh.split(":");
+    const options = ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "BatchMode=yes"];
+    const all = [...options, `User=${user}`].flatMap((it) => ["-o", it]);
+    return new Promise((resolve, reject) => {
+      const args = ["-F", "/dev/null", "-b", "-", "-P", port, ...all, address];
+      const child = execFile("sftp", args, (error, stdout) => (error ? reject(error) : resolve(stdout)));
+      child.stdin?.end(`${lines.join("\n")}\n`);
     });
   }
 

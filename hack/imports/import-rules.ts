@@ -11,7 +11,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   coordinator: ["common", "identity", "scheduler", "proto"],
   agent: ["archive", "common", "identity", "scheduler", "proto"],
   cli: ["archive", "common", "identity", "scheduler", "proto"],
-  hack: ["archive", "common", "proto", "identity"],
+  hack: ["archive", "common", "proto", "identity", "cli"],
   sim: ["common", "proto", "identity", "coordinator", "agent"],
   bench: ["common", "proto", "scheduler", "identity", "archive", "coordinator", "agent", "cli", "hack"],
 };

@@ -3,7 +3,7 @@ import { dirname, join, normalize } from "node:path";
 import { scanImports } from "./scan-imports.ts";
 
 export interface ImportedName {
-  /** As written. */
+  /** The specifier as it is written. */
   readonly specifier: string;
   readonly line: number;
   /** Path of the file it means, relative to the root; undefined for what isn't ours. */

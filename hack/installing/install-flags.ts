@@ -6,7 +6,7 @@ import { SetupError } from "../lib/setup-error.ts";
 import { PARTS, type Part } from "./install-files.ts";
 
 export interface InstallFlags {
-  /** In the order of their start. */
+  /** The parts in the order of their start. */
   readonly parts: readonly Part[];
   readonly coordinator: string | undefined;
   readonly joinTokenFile: string | undefined;

@@ -50,8 +50,10 @@ export async function installHost(checkout: string, flags: InstallFlags, progres
     return;
   }
   await step("user and directories", async () => {
-    await run("systemd-sysusers", ["/usr/lib/sysusers.d/forage.conf"]);
-    await run("systemd-tmpfiles", ["--create", "/usr/lib/tmpfiles.d/forage.conf"]);
+    if (flags.parts.includes("coordinator"))
+      await run("systemd-sysusers", ["/usr/lib/sysusers.d/forage-coordinator.conf"]);
+    for (const part of flags.parts)
+      await run("systemd-tmpfiles", ["--create", `/usr/lib/tmpfiles.d/forage-${part}.conf`]);
     await run("systemctl", ["daemon-reload"]);
   });
   for (const part of flags.parts) await startPart(part, flags, progress);
@@ -63,7 +65,7 @@ async function startPart(part: Part, flags: InstallFlags, { step, say }: Progres
   if (
     part === "agent" &&
     !existsSync(join("/", JOIN_TOKEN)) &&
-    !existsSync("/var/lib/forage/agent/identity")
+    !existsSync("/var/lib/forage/agent/identity/node.pem")
   ) {
     if (!flags.parts.includes("coordinator")) {
       say(`the agent has no join token yet. On the coordinator's host: forage token create > token

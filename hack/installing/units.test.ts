@@ -7,7 +7,7 @@ import { type TestContext, test } from "node:test";
 import { AGENT_ENVIRONMENT, AGENT_NODE_OPTIONS } from "../instance/describe-programs.ts";
 
 const units = join(import.meta.dirname, "..", "..", "systemd");
-const names = [
+const NAMES = [
   "forage-coordinator.service",
   "forage-agent.service",
   "forage-logs.service",
@@ -23,16 +23,16 @@ test("systemd finds nothing wrong with the units", { skip: without }, (t) => {
 
 test("systemd would say if something were wrong", { skip: without }, (t) => {
   const root = aRoot(t);
-  const path = join(root, "etc/systemd/system", names[0]);
+  const path = join(root, "etc/systemd/system", NAMES[0]);
   writeFileSync(path, readFileSync(path, "utf8").replace("RestartSec=2", "RestartSecs=2"));
   assert.match(verify(root), /RestartSecs/);
 });
 
 test("coordinator, log reader and log guard are confined", { skip: without }, (t) => {
   for (const [name, threshold] of [
-    [names[0], 25],
-    [names[2], 25],
-    [names[4], 25],
+    [NAMES[0], 20],
+    [NAMES[2], 20],
+    [NAMES[4], 20],
   ] as const) {
     const path = join(aRoot(t), "etc/systemd/system", name);
     const args = ["security", "--offline=true", `--threshold=${threshold}`, path];
@@ -40,8 +40,24 @@ test("coordinator, log reader and log guard are confined", { skip: without }, (t
   }
 });
 
+test("systemd watches the main loops of both daemons, and restarts them however they end", () => {
+  for (const name of [NAMES[0], NAMES[1]]) {
+    const unit = readFileSync(join(units, name), "utf8");
+    for (const setting of [
+      "Type=notify",
+      "NotifyAccess=all",
+      "WatchdogSec=30",
+      "Restart=always",
+      "LimitCORE=0",
+    ])
+      assert.ok(unit.includes(`\n${setting}\n`), `${name}: ${setting}`);
+    // Containers are not in the unit of the agent, and nothing in it may stop them.
+    assert.ok(unit.includes("\nStartLimitIntervalSec=0\n"), name);
+  }
+});
+
 test("nothing gives the agent a mount namespace of its own, which would hide its mounts from containerd", () => {
-  const agent = readFileSync(join(units, names[1]), "utf8");
+  const agent = readFileSync(join(units, NAMES[1]), "utf8");
   const settings = agent.split("\n").filter((line) => /^[A-Z]/.test(line));
   const hiding =
     /^(Protect|Private|ReadOnly|ReadWrite|Inaccessible|Bind|TemporaryFileSystem|MountFlags|RootDirectory)/;
@@ -52,7 +68,7 @@ test("nothing gives the agent a mount namespace of its own, which would hide its
 });
 
 test("the unit starts the agent as it is measured", () => {
-  const agent = readFileSync(join(units, names[1]), "utf8");
+  const agent = readFileSync(join(units, NAMES[1]), "utf8");
   const environment = Object.entries(AGENT_ENVIRONMENT).map(([name, value]) => `${name}=${value}`);
   assert.ok(agent.includes(`\nExecStart=/usr/lib/forage/node ${AGENT_NODE_OPTIONS.join(" ")} /`));
   assert.ok(agent.includes(`\nEnvironment=${environment.join(" ")}\n`));
@@ -64,7 +80,7 @@ function aRoot(t: TestContext): string {
   t.after(() => rmSync(root, { recursive: true }));
   mkdirSync(join(root, "etc/systemd/system"), { recursive: true });
   mkdirSync(join(root, "usr/lib/forage"), { recursive: true });
-  for (const name of names) cpSync(join(units, name), join(root, "etc/systemd/system", name));
+  for (const name of NAMES) cpSync(join(units, name), join(root, "etc/systemd/system", name));
   mkdirSync(join(root, "usr/bin"), { recursive: true });
   writeFileSync(join(root, "usr/bin/systemctl"), "#!/bin/sh\n", { mode: 0o755 });
   writeFileSync(join(root, "usr/lib/forage/node"), "#!/bin/sh\n", { mode: 0o755 });
@@ -72,7 +88,7 @@ function aRoot(t: TestContext): string {
 }
 
 function verify(root: string): string {
-  const { stderr } = spawnSync("systemd-analyze", ["verify", "--man=no", `--root=${root}`, ...names], {
+  const { stderr } = spawnSync("systemd-analyze", ["verify", "--man=no", `--root=${root}`, ...NAMES], {
     encoding: "utf8",
   });
   // The bare root has none of systemd's own units, which doesn't matter here.

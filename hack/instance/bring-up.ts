@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { bundlePrograms, PROGRAMS } from "../bundling/bundle-programs.ts";
 import { containerdPlaces, waitForContainerd, writeContainerdConfig } from "../lib/containerd.ts";
 import { ensureEnvoy } from "../lib/envoy.ts";
+import { ensureEtcd } from "../lib/etcd-server.ts";
 import { ENVOY_TOOLS, installMissing, TOOLS } from "../lib/host-tools.ts";
 import { ensureNerdctl } from "../lib/nerdctl.ts";
 import { SetupError } from "../lib/setup-error.ts";
@@ -10,7 +11,7 @@ import { describePrograms } from "./describe-programs.ts";
 import { deployExample, type ExampleAnswer } from "./example.ts";
 import type { UpFlags } from "./flags.ts";
 import { forageCommand } from "./forage-command.ts";
-import { type Instance, instancePaths, instanceRunDir, writeInstance } from "./instance.ts";
+import { type Instance, instancePaths, instanceRunDir, readInstance, writeInstance } from "./instance.ts";
 import { withLock } from "./lock.ts";
 import { readProgramRecord } from "./program.ts";
 import { runPrograms } from "./programs.ts";
@@ -40,8 +41,9 @@ async function bringUpLocked({ root, flags, progress, signal }: BringUpOptions):
   await step("Debian packages", (report) => installMissing(TOOLS, { report, signal }));
   const nerdctl = await step("nerdctl", (report) => ensureNerdctl({ report, signal }));
   const envoy = await step("Envoy", (report) => envoyIfThereIsOne(report, signal));
+  const etcd = await etcdIfWanted(flags, progress, signal);
   await step("programs bundled", () => bundleAll(root));
-  let instance = await step("settings", () => settleInstance(flags, nerdctl, envoy));
+  let instance = await step("settings", () => settleInstance(flags, nerdctl, envoy, etcd));
   writeInstance(instance);
   const configs = writeConfigFiles(instance);
   const paths = instancePaths(instance.dataDir);
@@ -75,7 +77,7 @@ async function bringUpLocked({ root, flags, progress, signal }: BringUpOptions):
   return { instance, example };
 }
 
-/** Without one the node is no gateway, and all else works. */
+/** Installs Envoy if it can be had. Without it the node is no gateway, and everything else works. */
 async function envoyIfThereIsOne(
   report: (step: string) => void,
   signal: AbortSignal,
@@ -88,6 +90,17 @@ async function envoyIfThereIsOne(
     report(`no gateway: ${error instanceof SetupError ? error.advice : error}`);
     return undefined;
   }
+}
+
+/** Compiles etcd for a new instance with etcd, and finds it for an existing one. */
+async function etcdIfWanted(
+  flags: UpFlags,
+  { step }: Progress,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const before = readInstance(flags.dataDir);
+  const isWanted = before === undefined ? flags.store === "etcd" : before.etcd !== undefined;
+  return isWanted ? step("etcd", (report) => ensureEtcd({ report, signal })) : undefined;
 }
 
 async function bundleAll(root: string): Promise<void> {

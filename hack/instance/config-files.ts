@@ -3,6 +3,7 @@ import { stringify } from "yaml";
 import {
   containerdNamespace,
   type Instance,
+  type InstanceWorkspaces,
   instancePaths,
   instanceRunDir,
   writeIfChanged,
@@ -18,9 +19,11 @@ export function writeConfigFiles(instance: Instance): { coordinator: string; age
     http: { listen: instance.http },
     destination: { listen: instance.destination },
     adminTokenFile: paths.adminToken,
+    ...(instance.etcd && { store: { etcd: { endpoints: [`http://${instance.etcd.client}`] } } }),
     services: { virtualIps: virtualIpsBeside(instance.podCidr) },
     // So that routes with TLS work at once, for who trusts `forage certificate ca`.
     ...(instance.gateway && { certificates: { issuer: "self-signed" } }),
+    ...(instance.workspaces && { workspaces: workspacesOf(instance.workspaces) }),
   });
   const agent = stringify({
     dataDir: paths.agentData,
@@ -36,6 +39,7 @@ export function writeConfigFiles(instance: Instance): { coordinator: string; age
     http: { listen: instance.agentHttp },
     hostPortRange: instance.hostPortRange,
     advertiseAddress: instance.advertiseAddress,
+    ...(instance.workspaces && { workspaces: { enabled: true } }),
     ...(instance.gateway && { gateway: { address: "127.0.0.1", ...instance.gateway } }),
   });
   const cli = stringify({ server: instance.grpc, caFile: paths.ca, tokenFile: paths.adminToken });
@@ -43,4 +47,21 @@ export function writeConfigFiles(instance: Instance): { coordinator: string; age
   writeIfChanged(paths.agentConfig, agent, 0o644);
   writeIfChanged(paths.cliConfig, cli, 0o644);
   return { coordinator, agent };
+}
+
+/** Keeps the container of any image running, so that images without an editor can be tried. */
+const COMMAND = ["sh", "-c", "trap 'exit 0' TERM; while :; do sleep 3600 & wait $!; done"];
+
+/** Browsers and curl look up all names below localhost on this machine. */
+function workspacesOf({ ingressPort, sshPort }: InstanceWorkspaces): object {
+  return {
+    enabled: true,
+    host: "localhost",
+    ingressPort,
+    urlTemplate: "http://{{.Prefix}}.ws.{{.Host}}:{{.IngressPort}}",
+    portUrlTemplate: "http://{{.WorkspacePort}}-{{.Prefix}}.ws.{{.Host}}:{{.IngressPort}}",
+    command: COMMAND,
+    ingress: { listen: `127.0.0.1:${ingressPort}` },
+    ssh: { listen: `127.0.0.1:${sshPort}` },
+  };
 }

@@ -2,7 +2,8 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { containerdPlaces } from "../lib/containerd.ts";
-import { type Instance, instancePaths, instanceRunDir } from "./instance.ts";
+import { etcdArguments } from "../lib/etcd-server.ts";
+import { type Instance, type InstanceEtcd, instancePaths, instanceRunDir } from "./instance.ts";
 import type { ProgramSpec } from "./program.ts";
 
 // The agent runs on small hosts, and waits most of the time. A small young generation and one helper thread save 6 MB;
@@ -57,6 +58,7 @@ export function describePrograms(
   };
   return [
     ...(instance.containerd.own ? [ownContainerd(instance)] : []),
+    ...(instance.etcd ? [ownEtcd(instance, instance.etcd)] : []),
     logReader(root, instance),
     daemon("coordinator", configs.coordinator, paths.coordinatorConfig, [], {}),
     daemon("agent", configs.agent, paths.agentConfig, AGENT_NODE_OPTIONS, AGENT_ENVIRONMENT),
@@ -84,6 +86,22 @@ function ownContainerd(instance: Instance): ProgramSpec {
     file: "containerd",
     args: ["--config", configPath],
     logPath: join(paths.logs, "containerd.log"),
+    digest: "1",
+  };
+}
+
+function ownEtcd({ dataDir }: Instance, { program, client, peer }: InstanceEtcd): ProgramSpec {
+  const paths = instancePaths(dataDir);
+  return {
+    name: "etcd",
+    file: program,
+    args: etcdArguments({
+      name: "forage",
+      dataDir: paths.etcd,
+      client: `http://${client}`,
+      peer: `http://${peer}`,
+    }),
+    logPath: join(paths.logs, "etcd.log"),
     digest: "1",
   };
 }

@@ -42,18 +42,23 @@ trap 'kill $!' TERM INT
 wait
 `;
 
+/** Returns the path of the OCI archive with the example's image. */
+export function exampleArchive(): Promise<string> {
+  return buildBusyboxImage({
+    name: EXAMPLE_IMAGE,
+    files: { "/serve": { text: SERVE, mode: 0o755 }, "/www/index.html": "" },
+    cmd: ["/serve"],
+    env: ["GREETING=Hello"],
+  });
+}
+
 /** Deploys examples/hello.yaml and asks it for its page. One that is deployed already and answers is left alone. */
 export async function deployExample(
   options: ExampleOptions,
 ): Promise<{ example: ExampleAnswer; digest: string }> {
   const { root, instance, forage, report, signal } = options;
   const manifest = join(root, "examples", "hello.yaml");
-  const archivePath = await buildBusyboxImage({
-    name: EXAMPLE_IMAGE,
-    files: { "/serve": { text: SERVE, mode: 0o755 }, "/www/index.html": "" },
-    cmd: ["/serve"],
-    env: ["GREETING=Hello"],
-  });
+  const archivePath = await exampleArchive();
   const digest = createHash("sha256")
     .update(archivePath)
     .update(readFileSync(manifest))

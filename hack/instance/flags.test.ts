@@ -3,7 +3,10 @@ import { test } from "node:test";
 import { parseAddress, parseDownFlags, parseUpFlags } from "./flags.ts";
 
 test("without flags everything is left to the defaults", () => {
-  assert.deepEqual(parseUpFlags([], "/home"), { dataDir: "/var/lib/forage-dev", example: true, json: false });
+  assert.deepEqual(parseUpFlags([], "/home"), {
+    ...{ dataDir: "/var/lib/forage-dev", example: true, workspaces: false, json: false },
+  });
+  assert.equal(parseUpFlags(["--workspaces"], "/home").workspaces, true);
 });
 
 test("relative paths are relative to where the user is", () => {
@@ -15,6 +18,14 @@ test("what is not understood is refused, with how to see what is", () => {
   for (const flags of [["--grcp", "a:1"], ["extra"], ["--data"], ["--data", "/"], ["--http", "7601"]]) {
     assert.throws(() => parseUpFlags(flags, "/"), { code: "BAD_USAGE" }, flags.join(" "));
   }
+});
+
+test("the place of the records is the disk or etcd", () => {
+  assert.equal(parseUpFlags(["--store", "etcd"], "/").store, "etcd");
+  assert.throws(
+    () => parseUpFlags(["--store", "postgres"], "/"),
+    /--store postgres is neither disk nor etcd/,
+  );
 });
 
 test("addresses may be names, IPv4 and bracketed IPv6", () => {

@@ -11,7 +11,11 @@ export interface UpFlags {
   readonly destination?: string;
   /** Path of a containerd's socket. */
   readonly containerd?: string;
+  /** The place of the coordinator's records. */
+  readonly store?: "disk" | "etcd";
   readonly example: boolean;
+  /** Whether workspaces are served from now on. An instance that serves them continues without the flag. */
+  readonly workspaces: boolean;
   readonly json: boolean;
 }
 
@@ -27,7 +31,9 @@ export function parseUpFlags(argv: readonly string[], startDir: string): UpFlags
     http: text,
     destination: text,
     containerd: text,
+    store: text,
     "no-example": flag,
+    workspaces: flag,
     json: flag,
   };
   const values = refuseUnknown(() => parseArgs({ args: [...argv], options }).values, "sudo hack/up --help");
@@ -40,10 +46,17 @@ export function parseUpFlags(argv: readonly string[], startDir: string): UpFlags
     ...(grpc !== undefined && { grpc }),
     ...(http !== undefined && { http }),
     ...(destination !== undefined && { destination }),
+    ...(values.store !== undefined && { store: engineOf(values.store) }),
     ...(containerd !== undefined && { containerd: resolve(startDir, containerd) }),
     example: !values["no-example"],
+    workspaces: values.workspaces ?? false,
     json: values.json ?? false,
   };
+}
+
+function engineOf(word: string): "disk" | "etcd" {
+  if (word === "disk" || word === "etcd") return word;
+  throw new SetupError("BAD_USAGE", `--store ${word} is neither disk nor etcd`, "for example --store etcd");
 }
 
 export function parseDownFlags(argv: readonly string[], startDir: string): { readonly dataDir: string } {

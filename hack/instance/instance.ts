@@ -20,11 +20,24 @@ export interface Instance {
   readonly advertiseAddress: string;
   readonly containerd: { readonly address: string; readonly own: boolean };
   readonly nerdctl: string;
+  /** Undefined: the coordinator keeps its records on the disk. */
+  readonly etcd?: InstanceEtcd;
   /** Undefined: this node is no gateway. */
   readonly gateway?: InstanceGateway;
+  /** Undefined: no workspaces are served. */
+  readonly workspaces?: InstanceWorkspaces;
   readonly cniBinDir: string;
   /** The deployed part of the example, which a second run does not deploy again. */
   readonly example?: string;
+}
+
+/** The etcd that the coordinator keeps its records in. */
+export interface InstanceEtcd {
+  readonly program: string;
+  /** HOST:PORT on loopback, for the coordinator. */
+  readonly client: string;
+  /** HOST:PORT on loopback, which etcd insists on. */
+  readonly peer: string;
 }
 
 /** The addresses at which routes are served, on loopback. */
@@ -35,6 +48,12 @@ export interface InstanceGateway {
   readonly httpsPort: number;
 }
 
+/** The ports on loopback at which workspaces are reached. */
+export interface InstanceWorkspaces {
+  readonly ingressPort: number;
+  readonly sshPort: number;
+}
+
 /** Returns the paths below an instance's data directory. */
 export function instancePaths(dataDir: string) {
   return {
@@ -43,6 +62,7 @@ export function instancePaths(dataDir: string) {
     coordinatorData: join(dataDir, "coordinator"),
     agentData: join(dataDir, "agent"),
     containerd: join(dataDir, "containerd"),
+    etcd: join(dataDir, "etcd"),
     programs: join(dataDir, "run"),
     logs: join(dataDir, "log"),
     coordinatorConfig: join(dataDir, "coordinator.yaml"),

@@ -6,7 +6,9 @@ import type { UpFlags } from "./flags.ts";
 import { assertContainerd, findHostContainerd } from "./host-containerd.ts";
 import {
   type Instance,
+  type InstanceEtcd,
   type InstanceGateway,
+  type InstanceWorkspaces,
   instancePaths,
   instanceRunDir,
   newInstanceId,
@@ -17,6 +19,10 @@ import { claimPorts, releasePorts } from "./port-claim.ts";
 import { assertPortFree, isPortFree } from "./port-holder.ts";
 import { readRunning } from "./program.ts";
 
+/** The first ports of a range are the agent's, the gateway's two, and the two of workspaces. */
+const OWN_PORTS = 5;
+/** The ports of an etcd of the instance, after those: for its clients and for other members. */
+const ETCD_PORTS = 2;
 const DEFAULTS = { grpc: "127.0.0.1:7600", http: "127.0.0.1:7601", destination: "127.0.0.1:8086" } as const;
 
 /** Returns the instance of the flags' data directory, or creates it on the first run. */
@@ -24,6 +30,7 @@ export async function settleInstance(
   flags: UpFlags,
   nerdctl: string,
   envoy: string | undefined,
+  etcd: string | undefined,
 ): Promise<Instance> {
   const before = readInstance(flags.dataDir);
   const cniBinDir = findCniBinDir();
@@ -33,14 +40,17 @@ export async function settleInstance(
   }
   const fixed = before ?? (await newInstance(flags));
   const gateway = envoy === undefined ? undefined : await settleGateway(envoy, before ?? fixed);
+  assertSameStore(fixed, flags);
   const instance: Instance = {
     ...fixed,
+    ...(fixed.etcd && etcd !== undefined && { etcd: { ...fixed.etcd, program: etcd } }),
     grpc: flags.grpc ?? fixed.grpc,
     http: flags.http ?? fixed.http,
     destination: flags.destination ?? fixed.destination,
     advertiseAddress: findOwnAddress(),
     nerdctl,
     ...(gateway && { gateway }),
+    ...(flags.workspaces && { workspaces: settleWorkspaces(fixed) }),
     cniBinDir,
   };
   try {
@@ -56,14 +66,44 @@ export async function settleInstance(
 /** Returns the usual ports if they are free, and otherwise two of the instance's own. They stay the same for its whole life. */
 async function settleGateway(
   envoy: string,
-  { gateway, hostPortRange }: Pick<Instance, "gateway" | "hostPortRange">,
+  { gateway, agentHttp }: Pick<Instance, "gateway" | "agentHttp">,
 ): Promise<InstanceGateway> {
   if (gateway !== undefined) return { ...gateway, envoy };
   const usual = await Promise.all([80, 443].map((port) => isPortFree("127.0.0.1", port)));
   if (usual.every((free) => free)) return { envoy, httpPort: 80, httpsPort: 443 };
-  // The range's first ports are the agent's and the gateway's own.
-  const first = Number(hostPortRange.split("-")[0]);
-  return { envoy, httpPort: first - 2, httpsPort: first - 1 };
+  const first = portOf(agentHttp);
+  return { envoy, httpPort: first + 1, httpsPort: first + 2 };
+}
+
+/** Throws SetupError for an instance whose range has pods' ports there, because it was made by an older checkout. */
+function settleWorkspaces({
+  workspaces,
+  agentHttp,
+  hostPortRange,
+  dataDir,
+}: Pick<Instance, "workspaces" | "agentHttp" | "hostPortRange" | "dataDir">): InstanceWorkspaces {
+  const first = portOf(agentHttp);
+  if (Number(hostPortRange.split("-")[0]) < first + OWN_PORTS)
+    throw new SetupError(
+      "BAD_USAGE",
+      `the instance in ${dataDir} has no ports for workspaces`,
+      "run hack/down first, or choose another --data",
+    );
+  return workspaces ?? { ingressPort: first + 3, sshPort: first + 4 };
+}
+
+function portOf(address: string): number {
+  return Number(address.slice(address.lastIndexOf(":") + 1));
+}
+
+function assertSameStore({ dataDir, etcd }: Pick<Instance, "dataDir" | "etcd">, { store }: UpFlags): void {
+  const present = etcd === undefined ? "disk" : "etcd";
+  if (store === undefined || store === present) return;
+  throw new SetupError(
+    "BAD_USAGE",
+    `the records of ${dataDir} are in the engine ${present}, not ${store}`,
+    "run hack/down first, or choose another --data",
+  );
 }
 
 async function assertContainerdUsable({ dataDir, containerd }: Instance, flags: UpFlags): Promise<void> {
@@ -82,13 +122,14 @@ async function newInstance(flags: UpFlags): Promise<Omit<Instance, "nerdctl" | "
   const hostContainerd = flags.containerd ?? (await findHostContainerd());
   const own = containerdPlaces(instancePaths(flags.dataDir).containerd, instanceRunDir(id));
   const { first, last } = await claimPorts({ id, dataDir: flags.dataDir });
+  const isEtcd = flags.store === "etcd";
   return {
     id,
     dataDir: flags.dataDir,
     ...DEFAULTS,
-    // The range's first ports are the agent's and the gateway's own.
     agentHttp: `127.0.0.1:${first}`,
-    hostPortRange: `${first + 3}-${last}`,
+    ...(isEtcd && { etcd: etcdOf(first + OWN_PORTS) }),
+    hostPortRange: `${first + OWN_PORTS + (isEtcd ? ETCD_PORTS : 0)}-${last}`,
     podCidr: await findPodCidr(id),
     nodeName: nodeNameOf(hostname()),
     advertiseAddress: "",
@@ -96,6 +137,10 @@ async function newInstance(flags: UpFlags): Promise<Omit<Instance, "nerdctl" | "
       ? { address: hostContainerd, own: false }
       : { address: own.address, own: true },
   };
+}
+
+function etcdOf(port: number): InstanceEtcd {
+  return { program: "", client: `127.0.0.1:${port}`, peer: `127.0.0.1:${port + 1}` };
 }
 
 // Ports that a daemon of ours has need no look; those it is to take now do.

@@ -1,8 +1,11 @@
 import { arch } from "node:os";
 import { SetupError } from "./setup-error.ts";
 
-/** This machine's architecture by the name that Go, OCI and Debian give it. */
-export function goArchitecture(): "amd64" | "arm64" {
+/** A supported processor architecture by the name that Go, OCI and Debian give it. */
+export type Architecture = "amd64" | "arm64";
+
+/** Returns this machine's architecture. */
+export function goArchitecture(): Architecture {
   switch (arch()) {
     case "x64":
       return "amd64";

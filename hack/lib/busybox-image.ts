@@ -15,7 +15,7 @@ export interface BusyboxImageOptions {
   readonly entrypoint?: readonly string[];
   readonly cmd?: readonly string[];
   readonly env?: readonly string[];
-  /** More of the image's configuration: `User`, `StopSignal`, … */
+  /** Further fields of the image's configuration: `User`, `StopSignal`, … */
   readonly config?: Readonly<Record<string, unknown>>;
   /** Default: this machine's. */
   readonly architecture?: string;

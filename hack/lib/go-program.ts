@@ -12,10 +12,27 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { cacheDir } from "./cache-dir.ts";
-import { type BuildOptions, ensureGo, goDir } from "./go-toolchain.ts";
+import { type BuildOptions, ensureGo } from "./go-toolchain.ts";
 import { run } from "./run.ts";
 
-const buildLimitMs = 15 * 60_000;
+const BUILD_LIMIT_MS = 15 * 60_000;
+
+export interface GoProgramOptions extends BuildOptions {
+  /** Import path of the program; default: the folder `name` in the module. */
+  readonly package?: string;
+  /** Whether it contains C, which needs the host's gcc. */
+  readonly cgo?: boolean;
+  /** Compiles without optimizations, a quarter faster, for programs of tests whose own speed doesn't matter. */
+  readonly quick?: boolean;
+  /** Default: 15 minutes. */
+  readonly buildLimitMs?: number;
+}
+
+/** Returns the path of the program if it was built before from the same sources. */
+export function findGoProgram(folder: string, name: string): string | undefined {
+  const target = targetOf(folder, name);
+  return existsSync(target) ? target : undefined;
+}
 
 /**
  * Returns the path of a program built from `folder/name`, where `folder` holds a Go module of ours. It is built again when its
@@ -24,36 +41,47 @@ const buildLimitMs = 15 * 60_000;
 export async function ensureGoProgram(
   folder: string,
   name: string,
-  options: BuildOptions = {},
+  options: GoProgramOptions = {},
 ): Promise<string> {
-  const target = join(cacheDir(), "go-programs", `${name}-${sumOf(folder)}`);
+  const target = targetOf(folder, name);
   if (existsSync(target)) return target;
   const go = await ensureGo(options);
   const work = mkdtempSync(join(tmpdir(), "forage-go-"));
   try {
     options.report?.(`compiling ${name}`);
-    await run(go.program, ["build", "-ldflags", "-s -w", "-o", join(work, name), `./${name}`], {
-      cwd: folder,
-      // go.sum pins every dependency, so no checksum database is asked.
-      env: {
-        ...go.env,
-        GOFLAGS: "-mod=readonly -modcacherw -buildvcs=false",
-        GOSUMDB: "off",
-        CGO_ENABLED: "0",
+    await run(
+      go.program,
+      [
+        ...["build", "-ldflags", "-s -w", ...(options.quick ? ["-gcflags", "all=-N -l"] : [])],
+        ...["-o", join(work, name), options.package ?? `./${name}`],
+      ],
+      {
+        cwd: folder,
+        // go.sum pins every dependency, so no checksum database is asked.
+        env: {
+          ...go.env,
+          GOFLAGS: "-mod=readonly -modcacherw -buildvcs=false",
+          GOSUMDB: "off",
+          CGO_ENABLED: options.cgo === true ? "1" : "0",
+        },
+        timeoutMs: options.buildLimitMs ?? BUILD_LIMIT_MS,
+        ...(options.signal && { signal: options.signal }),
       },
-      timeoutMs: buildLimitMs,
-      ...(options.signal && { signal: options.signal }),
-    });
+    );
     mkdirSync(dirname(target), { recursive: true });
     // Across file systems a rename fails, so copy beside the target first.
     const partial = `${target}.${process.pid}`;
     cpSync(join(work, name), partial);
     renameSync(partial, target);
-    rmSync(goDir(), { recursive: true, force: true });
   } finally {
     rmSync(work, { recursive: true, force: true });
+    rmSync(go.dir, { recursive: true, force: true });
   }
   return target;
+}
+
+function targetOf(folder: string, name: string): string {
+  return join(cacheDir(), "go-programs", `${name}-${sumOf(folder)}`);
 }
 
 function sumOf(folder: string): string {

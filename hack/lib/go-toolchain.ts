@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { goArchitecture } from "./architecture.ts";
 import { cacheDir } from "./cache-dir.ts";
@@ -10,6 +10,8 @@ import { SetupError } from "./setup-error.ts";
 export interface Go {
   readonly program: string;
   readonly env: Readonly<Record<string, string>>;
+  /** The directory of its downloads and its build cache, a gigabyte. The caller removes it after the build. */
+  readonly dir: string;
 }
 
 export interface BuildOptions {
@@ -24,10 +26,11 @@ const DOWNLOAD_LIMIT_MS = 10 * 60_000;
 
 /** A Go that is new enough: the host's, else one that any Go can fetch as a module. Debian's is installed for that if there is none. */
 export async function ensureGo(options: BuildOptions): Promise<Go> {
+  const dir = makeGoDir();
   const env = {
     ...BASE_ENV,
-    GOPATH: join(goDir(), "path"),
-    GOCACHE: join(goDir(), "build"),
+    GOPATH: join(dir, "path"),
+    GOCACHE: join(dir, "build"),
     GOFLAGS: "-modcacherw",
   };
   let program = findGo();
@@ -40,7 +43,7 @@ export async function ensureGo(options: BuildOptions): Promise<Go> {
     program = findGo();
   }
   if (!program) throw new SetupError("MISSING_TOOL", "there is no go", "apt-get install golang-go");
-  const found = { program, env };
+  const found = { program, env, dir };
   if (isRecent(await readVersion(found))) return found;
   const arch = goArchitecture();
   options.report?.(`fetching Go ${GO_VERSION}`);
@@ -48,7 +51,7 @@ export async function ensureGo(options: BuildOptions): Promise<Go> {
   const root = await downloadModule(found, module, GO_TOOLCHAIN_SUM[arch], options.signal);
   // Modules carry no execute bits.
   await run("chmod", ["-R", "u+rwx", join(root, "bin"), join(root, "pkg", "tool")]);
-  return { program: join(root, "bin", "go"), env: { ...env, GOROOT: root } };
+  return { program: join(root, "bin", "go"), env: { ...env, GOROOT: root }, dir };
 }
 
 /** Downloads `path@version`, checks it against its known sum and returns the folder it lies in. */
@@ -90,9 +93,15 @@ async function download(go: Go, module: string, sumdb: "off" | undefined, signal
   return exitCode === 0 ? (JSON.parse(stdout) as { Dir?: string; Sum?: string }) : undefined;
 }
 
-/** The directory of Go's downloads and build cache, a gigabyte. Kept only until a build has succeeded. */
-export function goDir(): string {
-  return join(cacheDir(), "go");
+/** Makes a directory for one build, so that builds beside each other keep theirs, and removes those of processes that have ended. */
+function makeGoDir(): string {
+  mkdirSync(cacheDir(), { recursive: true });
+  for (const name of readdirSync(cacheDir())) {
+    const pid = /^go-(\d+)-/.exec(name)?.[1];
+    if (pid !== undefined && !existsSync(`/proc/${pid}`))
+      rmSync(join(cacheDir(), name), { recursive: true, force: true });
+  }
+  return mkdtempSync(join(cacheDir(), `go-${process.pid}-`));
 }
 
 function findGo(): string | undefined {

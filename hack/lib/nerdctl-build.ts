@@ -1,15 +1,20 @@
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { type BuildOptions, downloadModule, ensureGo, goDir } from "./go-toolchain.ts";
+import type { Architecture } from "./architecture.ts";
+import { type BuildOptions, downloadModule, ensureGo } from "./go-toolchain.ts";
 import { NERDCTL_MODULE_SUM, NERDCTL_VERSION } from "./nerdctl-version.ts";
 import { run } from "./run.ts";
 
 const MODULE = "github.com/containerd/nerdctl/v2";
 const BUILD_LIMIT_MS = 30 * 60_000;
 
-/** Builds nerdctl from its Go module into `target`. */
-export async function buildNerdctl(target: string, options: BuildOptions): Promise<void> {
+/** Builds nerdctl for the architecture from its Go module into `target`. */
+export async function buildNerdctl(
+  target: string,
+  architecture: Architecture,
+  options: BuildOptions,
+): Promise<void> {
   const go = await ensureGo(options);
   const module = await downloadModule(
     go,
@@ -37,7 +42,13 @@ export async function buildNerdctl(target: string, options: BuildOptions): Promi
       {
         cwd: source,
         // The source's own go.sum pins every dependency, so no checksum database is asked.
-        env: { ...go.env, GOFLAGS: "-mod=mod -modcacherw -buildvcs=false", GOSUMDB: "off", CGO_ENABLED: "0" },
+        env: {
+          ...go.env,
+          GOARCH: architecture,
+          GOFLAGS: "-mod=mod -modcacherw -buildvcs=false",
+          GOSUMDB: "off",
+          CGO_ENABLED: "0",
+        },
         timeoutMs: BUILD_LIMIT_MS,
         ...(options.signal && { signal: options.signal }),
       },
@@ -47,9 +58,9 @@ export async function buildNerdctl(target: string, options: BuildOptions): Promi
     const partial = `${target}.${process.pid}`;
     cpSync(join(work, "nerdctl"), partial);
     renameSync(partial, target);
-    rmSync(goDir(), { recursive: true, force: true });
   } finally {
     rmSync(work, { recursive: true, force: true });
+    rmSync(go.dir, { recursive: true, force: true });
   }
 }
 

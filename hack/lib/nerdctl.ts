@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { type Architecture, goArchitecture } from "./architecture.ts";
 import { cacheDir } from "./cache-dir.ts";
 import { downloadNerdctl } from "./nerdctl-archive.ts";
 import { buildNerdctl } from "./nerdctl-build.ts";
@@ -20,19 +21,38 @@ const OLDEST_MAJOR = 2;
  * else the release archive, else one built from its Go module. The last two end up in the cache.
  */
 export async function ensureNerdctl(options: EnsureNerdctlOptions = {}): Promise<string> {
-  const report = options.report ?? (() => {});
-  const cached = join(cacheDir(), "nerdctl", NERDCTL_VERSION, "nerdctl");
-  for (const path of [...onPath(), cached]) {
+  for (const path of [...onPath(), cachedPath(goArchitecture())]) {
     const version = await readVersion(path);
     if (version !== undefined && Number(version.split(".")[0]) >= OLDEST_MAJOR) return path;
   }
+  return await fetchNerdctl(goArchitecture(), options);
+}
+
+/** Returns the path of the pinned nerdctl for the architecture, whatever the host has: from the cache, its release or its Go module. */
+export async function ensurePinnedNerdctl(
+  architecture: Architecture,
+  options: EnsureNerdctlOptions = {},
+): Promise<string> {
+  const cached = cachedPath(architecture);
+  return existsSync(cached) ? cached : await fetchNerdctl(architecture, options);
+}
+
+async function fetchNerdctl(architecture: Architecture, options: EnsureNerdctlOptions): Promise<string> {
+  const report = options.report ?? (() => {});
+  const target = cachedPath(architecture);
   report(`downloading nerdctl ${NERDCTL_VERSION}`);
-  if (await downloadNerdctl(cached, options)) return cached;
+  if (await downloadNerdctl(target, { ...options, architecture })) return target;
   report(
     `the download can't be reached; building nerdctl ${NERDCTL_VERSION} from its Go module (1 to 6 minutes)`,
   );
-  await buildNerdctl(cached, options);
-  return cached;
+  await buildNerdctl(target, architecture, options);
+  return target;
+}
+
+/** The one for this machine where it has always been. */
+function cachedPath(architecture: Architecture): string {
+  const own = architecture === goArchitecture();
+  return join(cacheDir(), "nerdctl", NERDCTL_VERSION, own ? "nerdctl" : `nerdctl-${architecture}`);
 }
 
 function onPath(): string[] {

@@ -13,7 +13,7 @@ const CNI_PLACES = ["/var/lib/cni/networks", "/var/lib/cni/results", "/var/lib/c
 export interface NetworkRemains {
   readonly namespaces: readonly string[];
   readonly links: readonly string[];
-  /** As [family, name]. */
+  /** The tables as [family, name]. */
   readonly tables: readonly (readonly [string, string])[];
   readonly leases: readonly string[];
 }

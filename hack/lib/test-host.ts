@@ -59,7 +59,7 @@ export async function withHost(t: TestContext): Promise<TestHost> {
   return host;
 }
 
-/** As `withHost`, for suites that close it themselves in `after`. */
+/** Like `withHost`, for suites that close the host themselves in `after`. */
 export async function startTestHost(signal?: AbortSignal): Promise<TestHost> {
   await removeStaleTestHosts();
   const name = `t${Array.from({ length: 7 }, () => randomInt(36).toString(36)).join("")}`;

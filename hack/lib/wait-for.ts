@@ -11,6 +11,10 @@ export interface WaitOptions {
   readonly explain?: () => string;
 }
 
+const EVERY_MS = 25;
+/** A check that starts programs must not keep a processor busy, which the system under test needs. */
+const REST_PER_CHECK = 2;
+
 /** Asks until the answer is neither undefined nor false, and returns it; throws NOT_READY when the limit is reached. */
 export async function waitFor<T>(
   ask: () => T | undefined | false | Promise<T | undefined | false>,
@@ -19,10 +23,13 @@ export async function waitFor<T>(
   const end = performance.now() + options.limitMs;
   for (;;) {
     options.signal?.throwIfAborted();
+    const startMs = performance.now();
     const answer = await ask();
     if (answer !== undefined && answer !== false) return answer;
-    if (performance.now() > end) break;
-    await delay(options.everyMs ?? 25, undefined, { signal: options.signal });
+    const answeredMs = performance.now();
+    if (answeredMs > end) break;
+    const restMs = Math.max(options.everyMs ?? EVERY_MS, REST_PER_CHECK * (answeredMs - startMs));
+    await delay(restMs, undefined, { signal: options.signal });
   }
   const detail = options.explain?.() ?? "";
   throw new SetupError(

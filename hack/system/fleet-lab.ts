@@ -36,8 +36,8 @@ export interface ServerRecord {
   readonly port: number;
 }
 
-const limitMs = 120_000;
-const namespace = ["-n", "e2e"];
+const LIMIT_MS = 120_000;
+const NAMESPACE = ["-n", "e2e"];
 
 /** Inspects the pods in a fleet's namespace `e2e`, from inside them. */
 export class FleetLab {
@@ -52,18 +52,24 @@ export class FleetLab {
 
   async apply(resources: readonly object[]): Promise<void> {
     const manifest = JSON.stringify({ namespace: "e2e", resources });
-    const { exitCode, stderr } = await this.#fleet.forage(["apply", "-f", "-"], manifest);
+    const { exitCode, stderr } = await this.#fleet.forageInProcess(["apply", "-f", "-"], manifest);
     assert.equal(exitCode, 0, stderr);
   }
 
   async exec(pod: string, command: readonly string[]): Promise<void> {
-    const { exitCode, stderr } = await this.#fleet.forage(["exec", pod, ...namespace, "--", ...command]);
+    const { exitCode, stderr } = await this.#fleet.forageInProcess([
+      "exec",
+      pod,
+      ...NAMESPACE,
+      "--",
+      ...command,
+    ]);
     assert.equal(exitCode, 0, stderr);
   }
 
   /** Returns the pods that serve, or all. */
   async pods(workload: string, which: "serving" | "all" = "serving"): Promise<FleetPod[]> {
-    const pods = await this.#fleet.ask<FleetPod[]>(["get", "pods", ...namespace]);
+    const pods = await this.#fleet.ask<FleetPod[]>(["get", "pods", ...NAMESPACE]);
     return pods.filter((pod) => pod.workloadName === workload && (which === "all" || isServing(pod)));
   }
 
@@ -77,7 +83,7 @@ export class FleetLab {
       },
       {
         what: `${count} pods of ${workload} serve`,
-        limitMs,
+        limitMs: LIMIT_MS,
         everyMs: 200,
         explain: () => JSON.stringify(seen),
       },
@@ -100,12 +106,12 @@ export class FleetLab {
   async addresses(name: string): Promise<ServiceAddresses> {
     return waitFor(
       async () => {
-        const services = await this.#fleet.ask<ServiceJson[]>(["get", "services", ...namespace]);
+        const services = await this.#fleet.ask<ServiceJson[]>(["get", "services", ...NAMESPACE]);
         const found = services.find((service) => service.name === name);
         const [ip, ip6 = ""] = found?.virtualIps ?? [];
         return ip !== undefined && { ip, ip6, nodePort: found?.nodePorts?.[0]?.nodePort ?? 0 };
       },
-      { what: `${name} has an address`, limitMs },
+      { what: `${name} has an address`, limitMs: LIMIT_MS },
     );
   }
 
@@ -115,12 +121,25 @@ export class FleetLab {
         const nodes = await this.#fleet.ask<{ name: string; ready?: boolean }[]>(["node", "ls"]);
         return nodes.some((it) => it.name === node.name && (it.ready === true) === ready);
       },
-      { what: `${node.name} is ${ready ? "ready" : "given up"}`, limitMs },
+      { what: `${node.name} is ${ready ? "ready" : "given up"}`, limitMs: LIMIT_MS },
     );
   }
 
   lookUp(place: Place, name: string): Promise<string | string[]> {
     return resolve<string[]>(place, this.dnsServer, "A", name);
+  }
+
+  /** Waits until the name server of the place's node gives exactly these addresses, in any order: nodes learn changes one by one. */
+  async looksUp(place: Place, name: string, addresses: readonly string[]): Promise<void> {
+    let seen: string | readonly string[] = [];
+    const wanted = [...addresses].sort().join();
+    await waitFor(
+      async () => {
+        seen = await this.lookUp(place, name);
+        return Array.isArray(seen) && [...seen].sort().join() === wanted;
+      },
+      { what: `${name} has the addresses ${wanted}`, limitMs: LIMIT_MS, explain: () => String(seen) },
+    );
   }
 
   /** None if there are none. */
@@ -137,7 +156,7 @@ export class FleetLab {
         [seen] = await ask(place, "tcp", address, port);
         return expected.test(seen ?? "");
       },
-      { what: `${address}:${port} answers ${expected}`, limitMs, explain: () => `${seen}` },
+      { what: `${address}:${port} answers ${expected}`, limitMs: LIMIT_MS, explain: () => `${seen}` },
     );
   }
 
@@ -150,7 +169,11 @@ export class FleetLab {
         seen = distinct(await ask(place, "tcp", address, port, { times: 8 * expected.length }));
         return seen.join() === wanted;
       },
-      { what: `${address}:${port} is answered by ${wanted} only`, limitMs, explain: () => seen.join() },
+      {
+        what: `${address}:${port} is answered by ${wanted} only`,
+        limitMs: LIMIT_MS,
+        explain: () => seen.join(),
+      },
     );
   }
 }

@@ -1,13 +1,13 @@
 /** Parts of manifests of the fleet's tests: JSON is YAML too. */
 
-const hostname = "kubernetes.io/hostname";
+const HOSTNAME = "kubernetes.io/hostname";
 /** Longer than it takes until the last host knows that a pod leaves. */
-const drainSeconds = 5;
+const DRAIN_SECONDS = 5;
 /** A machine that is busy makes no pod unready. */
-const timeoutSeconds = 30;
+const TIMEOUT_SECONDS = 30;
 
 /** The UDP port of `idle` workloads. Nothing listens on it before the test does. */
-export const udpPort = 9_000;
+export const UDP_PORT = 9_000;
 
 export function service(name: string, fields: object): object {
   const ports = [{ name: "http", port: 80, targetPort: 8080 }];
@@ -22,7 +22,7 @@ export function web(version: string, replicas: number, name = "web"): object {
   const server =
     'mkdir -p /tmp/www; echo "$VERSION $POD" > /tmp/www/index.html; httpd -f -p 8080 -h /tmp/www &';
   return workload(name, replicas, {
-    podConfig: { terminationGracePeriodSeconds: 3 * drainSeconds, ...spread(name) },
+    podConfig: { terminationGracePeriodSeconds: 3 * DRAIN_SECONDS, ...spread(name) },
     container: {
       // As process 1 a shell handles SIGTERM only with a trap.
       command: ["sh", "-c", `${server} trap "kill $!; exit" TERM; wait`],
@@ -31,8 +31,12 @@ export function web(version: string, replicas: number, name = "web"): object {
         { name: "POD", fieldRef: "metadata.name" },
       ],
       ports: [{ name: "http", containerPort: 8080 }],
-      readinessProbe: { httpGet: { path: "/", port: 8080 }, periodSeconds: 1, timeoutSeconds },
-      lifecycle: { preStop: { exec: { command: ["sleep", String(drainSeconds)] } } },
+      readinessProbe: {
+        httpGet: { path: "/", port: 8080 },
+        periodSeconds: 1,
+        timeoutSeconds: TIMEOUT_SECONDS,
+      },
+      lifecycle: { preStop: { exec: { command: ["sleep", String(DRAIN_SECONDS)] } } },
     },
   });
 }
@@ -40,25 +44,25 @@ export function web(version: string, replicas: number, name = "web"): object {
 /** Ready for as long as it has the file `/tmp/ready`. */
 export function idle(name: string, podConfig: object, replicas = 1): object {
   const exec = { command: ["test", "-e", "/tmp/ready"] };
-  const probe = { exec, periodSeconds: 1, timeoutSeconds, failureThreshold: 1 };
+  const probe = { exec, periodSeconds: 1, timeoutSeconds: TIMEOUT_SECONDS, failureThreshold: 1 };
   return workload(name, replicas, {
     podConfig: { terminationGracePeriodSeconds: 1, ...podConfig },
     container: {
       command: ["sh", "-c", "touch /tmp/ready; exec sleep 100000"],
-      ports: [{ name: "udp", containerPort: udpPort, protocol: "UDP" }],
+      ports: [{ name: "udp", containerPort: UDP_PORT, protocol: "UDP" }],
       readinessProbe: probe,
     },
   });
 }
 
 export function onlyOn(node: string): object {
-  return { nodeSelector: { [hostname]: node } };
+  return { nodeSelector: { [HOSTNAME]: node } };
 }
 
 export function spread(app: string): object {
   const constraint = {
     maxSkew: 1,
-    topologyKey: hostname,
+    topologyKey: HOSTNAME,
     whenUnsatisfiable: "DoNotSchedule",
     labelSelector: { matchLabels: { app } },
   };

@@ -6,6 +6,7 @@ import { findPodCidr, virtualIpsBeside } from "../instance/pod-cidr.ts";
 import { type RunResult, run } from "../lib/run.ts";
 import { startTestHost, type TestHost } from "../lib/test-host.ts";
 import { waitFor } from "../lib/wait-for.ts";
+import { askForage, forageInProcess } from "./forage-in-process.ts";
 import { type Daemon, daemon, freeAddresses, waitForReady } from "./system.ts";
 
 /** A coordinator and several nodes on one machine, each with a containerd and a network of its own, joined by a bridge. */
@@ -18,7 +19,9 @@ export interface Fleet {
   readonly podGateway6: string;
   /** Runs the command; its exit code is the caller's to judge. */
   forage(args: readonly string[], input?: string): Promise<RunResult>;
-  /** Runs it for what it prints as JSON; throws when it fails. */
+  /** As `forage`, without a process of its own. Standard output is text. */
+  forageInProcess(args: readonly string[], input?: string): Promise<RunResult>;
+  /** Runs it in this process for what it prints as JSON; throws when it fails. */
   ask<T>(args: readonly string[]): Promise<T>;
   close(): Promise<void>;
 }
@@ -38,7 +41,7 @@ export interface FleetNode {
 }
 
 const root = join(import.meta.dirname, "..", "..");
-const readyLimitMs = 60_000;
+const READY_LIMIT_MS = 60_000;
 
 export interface FleetOptions {
   /** Hosts and pods have IPv6, too, and agents reach the coordinator by it. */
@@ -117,11 +120,8 @@ async function build(
       timeoutMs: 180_000,
       ...(input !== undefined && { input }),
     });
-  const ask: Fleet["ask"] = async (args) => {
-    const { stdout, stderr, exitCode } = await forage([...args, "-o", "json"]);
-    if (exitCode !== 0) throw new Error(`forage ${args.join(" ")}: ${stderr}`);
-    return JSON.parse(stdout);
-  };
+  const env = { FORAGE_CONFIG: cli };
+  const ask: Fleet["ask"] = (args) => askForage(args, env);
   const nodes: FleetNode[] = [];
   for (const [index, host] of hosts.entries()) {
     const address = `${prefix}.${index + 2}`;
@@ -145,9 +145,17 @@ async function build(
     const found = await ask<{ ready?: boolean }[]>(["node", "ls"]);
     return found.length === hosts.length && found.every((node) => node.ready === true);
   };
-  await waitFor(ready, { what: "all nodes are ready", limitMs: readyLimitMs });
+  await waitFor(ready, { what: "all nodes are ready", limitMs: READY_LIMIT_MS });
   const podGateway = podCidr.replace(/\.0\/\d+$/, ".1");
-  return { nodes, coordinator, podGateway, podGateway6: ipv6 ? `${ipv6.pods}1` : "", forage, ask };
+  return {
+    nodes,
+    coordinator,
+    podGateway,
+    podGateway6: ipv6 ? `${ipv6.pods}1` : "",
+    forage,
+    forageInProcess: (args, input) => forageInProcess(args, env, input),
+    ask,
+  };
 }
 
 /** Private networks, others for each process. */

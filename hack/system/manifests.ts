@@ -9,7 +9,7 @@ export interface WebOptions {
   readonly cpu?: string;
 }
 
-const serve = "echo serving $GREETING; echo $GREETING > /tmp/index.html && exec httpd -f -p 8080 -h /tmp";
+const SERVE = "echo serving $GREETING; echo $GREETING > /tmp/index.html && exec httpd -f -p 8080 -h /tmp";
 
 /** A web server and the service in front of it, in namespace `e2e` with the label `app: NAME`. */
 export function webManifest(options: WebOptions): string {
@@ -17,7 +17,7 @@ export function webManifest(options: WebOptions): string {
     name = "web",
     image,
     replicas = 2,
-    command = ["sh", "-c", serve],
+    command = ["sh", "-c", SERVE],
     env = { GREETING: "hello" },
     cpu = "10m",
   } = options;

@@ -24,12 +24,12 @@ export interface LoadResult {
   readonly slowestMs: number;
 }
 
-const patienceMs = 30_000;
+const PATIENCE_MS = 30_000;
 /** The shorter time-out of repeated requests after one without an answer. */
-const shortPatienceMs = 10_000;
+const SHORT_PATIENCE_MS = 10_000;
 /** Datagrams may get lost on their way. */
-const askAgainMs = 1_000;
-const toldFailures = 20;
+const ASK_AGAIN_MS = 1_000;
+const TOLD_FAILURES = 20;
 
 /** The last line of the page at `/`, on a connection of its own. Rejects if it is cut short. */
 function askByTcp(address: string, port: number, timeout: number): Promise<string> {
@@ -54,8 +54,8 @@ function askByUdp(address: string, port: number, ownPort: number): Promise<strin
   return new Promise((resolve, reject) => {
     const socket = createSocket(isIPv6(address) ? "udp6" : "udp4");
     const ask = (): void => socket.send("?", (error) => error && fail(error));
-    const again = setInterval(ask, askAgainMs);
-    const end = setTimeout(() => fail(new Error("silent")), shortPatienceMs);
+    const again = setInterval(ask, ASK_AGAIN_MS);
+    const end = setTimeout(() => fail(new Error("silent")), SHORT_PATIENCE_MS);
     const close = (): void => {
       clearInterval(again);
       clearTimeout(end);
@@ -80,7 +80,7 @@ async function ask([protocol, address = "", port, times, ownPort]: readonly stri
     const answer =
       protocol === "udp"
         ? askByUdp(address, Number(port), Number(ownPort ?? 0))
-        : askByTcp(address, Number(port), shortPatienceMs);
+        : askByTcp(address, Number(port), SHORT_PATIENCE_MS);
     answers.push(await answer.catch(codeOf));
   }
   return answers;
@@ -105,12 +105,12 @@ async function load([address = "", port, clients]: readonly string[]): Promise<L
     while (!ended) {
       const startMs = performance.now();
       try {
-        const answer = await askByTcp(address, Number(port), patienceMs);
+        const answer = await askByTcp(address, Number(port), PATIENCE_MS);
         answers[answer] = (answers[answer] ?? 0) + 1;
         slowestMs = Math.max(slowestMs, Math.round(performance.now() - startMs));
       } catch (error) {
         failed += 1;
-        if (failures.length < toldFailures) failures.push(`${new Date().toISOString()} ${error}`);
+        if (failures.length < TOLD_FAILURES) failures.push(`${new Date().toISOString()} ${error}`);
       }
     }
   };
@@ -135,7 +135,7 @@ async function endpoints([address = "", port, path = ""]: readonly string[]): Pr
   ]);
   const client = new Client(`${address}:${port}`, credentials.createInsecure());
   const { path: method, requestSerialize } = DestinationService.get;
-  const deadline = Date.now() + shortPatienceMs;
+  const deadline = Date.now() + SHORT_PATIENCE_MS;
   const request = { scheme: "", path, contextToken: "" };
   const call = client.makeServerStreamRequest(method, requestSerialize, (bytes) => bytes, request, {
     deadline,

@@ -20,7 +20,7 @@ export interface Load {
 export const outside: Place = { network: undefined };
 
 const script = join(import.meta.dirname, "peer.ts");
-const startLimitMs = 60_000;
+const START_LIMIT_MS = 60_000;
 
 export function onNode({ host }: FleetNode): Place {
   return { network: `net-${host.name}` };
@@ -100,7 +100,7 @@ async function start(
   const program = host.spawn(`peer-${process.hrtime.bigint()}`, file, rest);
   await waitFor(() => program.readLog().startsWith("started\n"), {
     what: `${args.join(" ")} starts`,
-    limitMs: startLimitMs,
+    limitMs: START_LIMIT_MS,
     explain: () => program.readLog(),
   });
   return program;

@@ -17,9 +17,9 @@ export interface PodLab {
   /** Waits until the condition holds for the service's pod, and returns the pod. */
   until(service: string, what: string, holds: (pod: LabPod) => boolean | Promise<boolean>): Promise<LabPod>;
   ready(service: string): Promise<LabPod>;
-  /** All that a script of `shell` wrote, once it is through. */
+  /** Returns everything that a script of `shell` wrote, once it has ended. */
   output(service: string, container?: string): Promise<string>;
-  /** In the pod, once it runs. */
+  /** Runs a command in the pod, once the pod runs. */
   exec(service: string, command: readonly string[], container?: string): Promise<RunResult>;
   close(): Promise<void>;
 }
@@ -69,14 +69,14 @@ export interface LabTermination {
   readonly message?: string;
 }
 
-const namespace = "e2e";
+const NAMESPACE = "e2e";
 /** Many pods start at the same time, perhaps on a busy machine. */
-const limitMs = 120_000;
-const checkEveryMs = 200;
-const done = "(that is all)\n";
+const LIMIT_MS = 120_000;
+const CHECK_EVERY_MS = 200;
+const DONE = "(that is all)\n";
 
 export interface PodLabOptions {
-  /** More settings for the agent; they may name files in the host's directory. */
+  /** Additional settings of the agent. They may name files in the host's directory. */
   readonly agent?: (dir: string) => SystemOptions["agent"];
   readonly coordinator?: SystemOptions["coordinator"];
 }
@@ -97,7 +97,7 @@ export async function startPodLab({ agent, coordinator }: PodLabOptions = {}): P
 
 /** Writes what the script writes, then stays. Deaf to SIGTERM, so give its pod a short grace period. */
 export function shell(script: string): { readonly command: readonly string[] } {
-  return { command: ["sh", "-c", `${script}\nprintf '${done.trim()}\\n'; exec sleep 1000000`] };
+  return { command: ["sh", "-c", `${script}\nprintf '${DONE.trim()}\\n'; exec sleep 1000000`] };
 }
 
 export function containerOf(pod: LabPod, name = "main"): LabContainer | undefined {
@@ -106,19 +106,19 @@ export function containerOf(pod: LabPod, name = "main"): LabContainer | undefine
 
 function labOn(host: TestHost, system: System): PodLab {
   const send = (services: Readonly<Record<string, Json>>): Promise<RunResult> =>
-    system.forage(["apply", "--detach", "-f", "-"], manifestOf(services, host.image));
+    system.forageInProcess(["apply", "--detach", "-f", "-"], manifestOf(services, host.image));
   const until: PodLab["until"] = async (service, what, holds) => {
     let seen: LabPod | undefined;
     return waitFor(
       async () => {
-        const pods = await system.ask<LabPod[]>(["get", "pods", "-n", namespace]);
+        const pods = await system.ask<LabPod[]>(["get", "pods", "-n", NAMESPACE]);
         seen = pods.find(({ workloadName, stopping }) => workloadName === service && stopping !== true);
         return seen !== undefined && (await holds(seen)) ? seen : undefined;
       },
       {
         what: `${service}: ${what}`,
-        limitMs,
-        everyMs: checkEveryMs,
+        limitMs: LIMIT_MS,
+        everyMs: CHECK_EVERY_MS,
         explain: () => JSON.stringify(seen, undefined, 1),
       },
     );
@@ -130,13 +130,18 @@ function labOn(host: TestHost, system: System): PodLab {
     let text = "";
     await waitFor(
       async () => {
-        const logs = ["logs", name, "-n", namespace, ...(container === undefined ? [] : ["-c", container])];
-        text = (await system.forage(logs)).stdout.replaceAll("\r\n", "\n");
-        return text.endsWith(done);
+        const logs = ["logs", name, "-n", NAMESPACE, ...(container === undefined ? [] : ["-c", container])];
+        text = (await system.forageInProcess(logs)).stdout.replaceAll("\r\n", "\n");
+        return text.endsWith(DONE);
       },
-      { what: `${service} has written everything`, limitMs, everyMs: checkEveryMs, explain: () => text },
+      {
+        what: `${service} has written everything`,
+        limitMs: LIMIT_MS,
+        everyMs: CHECK_EVERY_MS,
+        explain: () => text,
+      },
     );
-    return text.slice(0, -done.length);
+    return text.slice(0, -DONE.length);
   };
   // Output doesn't change once it is written, and each read costs a process.
   const outputs = new Map<string, Promise<string>>();
@@ -162,8 +167,8 @@ function labOn(host: TestHost, system: System): PodLab {
     },
     exec: async (service, command, container) => {
       const { name } = await running(service, container);
-      const options = ["-n", namespace, ...(container === undefined ? [] : ["-c", container])];
-      return system.forage(["exec", name, ...options, "--", ...command]);
+      const options = ["-n", NAMESPACE, ...(container === undefined ? [] : ["-c", container])];
+      return system.forageInProcess(["exec", name, ...options, "--", ...command]);
     },
     close: () => host.close(),
   };
@@ -181,7 +186,7 @@ function manifestOf(services: Readonly<Record<string, Json>>, image: string): st
       pod_config: { termination_grace_period_seconds: 1, ...(spec.pod_config as object | undefined) },
     },
   }));
-  return JSON.stringify({ namespace, resources });
+  return JSON.stringify({ namespace: NAMESPACE, resources });
 }
 
 function listOf(spec: Json, field: string, each: (item: unknown, index: number) => object): Json {

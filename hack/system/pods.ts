@@ -22,7 +22,7 @@ export interface PodJson {
   };
 }
 
-/** Without failed pods that are kept after a rollback. */
+/** Returns the pods, without failed pods that are kept after a rollback. */
 export async function getPods(system: System): Promise<PodJson[]> {
   return (await listPods(system)).filter(({ keptUntil }) => keptUntil === undefined);
 }

@@ -16,12 +16,12 @@ export interface RollManifest {
 }
 
 /** Longer than any client that follows the endpoints may be behind. */
-const defaultDrainSeconds = 4;
+const DEFAULT_DRAIN_SECONDS = 4;
 
 /** The service and its workload, in namespace `e2e` with the label `app: NAME`. */
 export function rollManifest(options: RollManifest): string {
   const { name, image, version, replicas, hostNetwork = false, port = 8080 } = options;
-  const { drainSeconds = defaultDrainSeconds, updateStrategy } = options;
+  const { drainSeconds = DEFAULT_DRAIN_SECONDS, updateStrategy } = options;
   // As process 1 a shell handles SIGTERM only with a trap.
   const server = `echo "$VERSION" > /tmp/index.html; httpd -f -p ${port} -h /tmp & trap "kill $!; exit" TERM; wait`;
   const container = {

@@ -1,14 +1,15 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { type AddressInfo, createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { stringify } from "yaml";
 import { bundlePrograms, PROGRAMS } from "../bundling/bundle-programs.ts";
 import { AGENT_ENVIRONMENT, AGENT_NODE_OPTIONS } from "../instance/describe-programs.ts";
 import { findPodCidr, virtualIpsBeside } from "../instance/pod-cidr.ts";
+import { freePorts } from "../lib/free-ports.ts";
 import { type RunResult, run } from "../lib/run.ts";
 import type { Program } from "../lib/spawn-program.ts";
 import type { TestHost } from "../lib/test-host.ts";
 import { waitFor } from "../lib/wait-for.ts";
+import { askForage, forageInProcess } from "./forage-in-process.ts";
 
 /** A coordinator and an agent as bundled, on a test host, and the `forage` command pointed at them. */
 export interface System {
@@ -23,7 +24,9 @@ export interface System {
   readonly agent: Daemon;
   /** Runs the command; its exit code is the caller's to judge. */
   forage(args: readonly string[], input?: string): Promise<RunResult>;
-  /** Runs it for what it prints as JSON; throws when it fails. */
+  /** As `forage`, without a process of its own. Standard output is text. */
+  forageInProcess(args: readonly string[], input?: string): Promise<RunResult>;
+  /** Runs it in this process for what it prints as JSON; throws when it fails. */
   ask<T>(args: readonly string[]): Promise<T>;
 }
 
@@ -39,14 +42,16 @@ export interface Daemon {
 }
 
 export interface SystemOptions {
-  /** More settings for the agent's or the coordinator's file. */
+  /** Additional settings for the agent's or the coordinator's file. */
   readonly agent?: Readonly<Record<string, unknown>>;
   readonly coordinator?: Readonly<Record<string, unknown>>;
 }
 
 const root = join(import.meta.dirname, "..", "..");
-const nodeName = "n1";
-const readyLimitMs = 60_000;
+const NODE_NAME = "n1";
+const READY_LIMIT_MS = 60_000;
+/** Tests that crash containers wait for it again and again. */
+const RESTART_BACK_OFF_SECONDS = 1;
 
 export async function startSystem(host: TestHost, options: SystemOptions = {}): Promise<System> {
   await bundlePrograms({ root, outDir: join(root, "dist"), programs: PROGRAMS });
@@ -71,14 +76,11 @@ export async function startSystem(host: TestHost, options: SystemOptions = {}): 
       timeoutMs: 180_000,
       ...(input !== undefined && { input }),
     });
-  const ask: System["ask"] = async (args) => {
-    const { stdout, stderr, exitCode } = await forage([...args, "-o", "json"]);
-    if (exitCode !== 0) throw new Error(`forage ${args.join(" ")}: ${stderr}`);
-    return JSON.parse(stdout);
-  };
+  const env = { FORAGE_CONFIG: configs.cli };
+  const ask: System["ask"] = (args) => askForage(args, env);
   const coordinator = daemon(host, "coordinator", configs.coordinator);
   await waitForReady(http, coordinator);
-  const { token } = await ask<{ token: string }>(["token", "create", "--node", nodeName]);
+  const { token } = await ask<{ token: string }>(["token", "create", "--node", NODE_NAME]);
   writeFileSync(join(host.dir, "join-token"), token, { mode: 0o600 });
   const agent = daemon(host, "agent", configs.agent);
   const system = {
@@ -92,16 +94,24 @@ export async function startSystem(host: TestHost, options: SystemOptions = {}): 
     coordinator,
     agent,
     forage,
+    forageInProcess: (args: readonly string[], input?: string) => forageInProcess(args, env, input),
     ask,
   };
   await waitForNode(system);
   return system;
 }
 
-export async function waitForNode({ ask, agent }: Pick<System, "ask" | "agent">): Promise<void> {
-  await waitFor(async () => (await ask<{ ready?: boolean }[]>(["node", "ls"]))[0]?.ready === true, {
-    what: "the node is ready",
-    limitMs: readyLimitMs,
+export async function waitForNode(
+  { ask, agent }: Pick<System, "ask" | "agent">,
+  nodeName = NODE_NAME,
+): Promise<void> {
+  const isReady = async (): Promise<boolean> => {
+    const nodes = await ask<{ name?: string; ready?: boolean }[]>(["node", "ls"]);
+    return nodes.some(({ name, ready }) => name === nodeName && ready === true);
+  };
+  await waitFor(isReady, {
+    what: `node ${nodeName} is ready`,
+    limitMs: READY_LIMIT_MS,
     explain: () => readFileSync(agent.logPath, "utf8").slice(-3000),
   });
 }
@@ -110,7 +120,7 @@ export async function waitForReady(http: string, { logPath }: Pick<Daemon, "logP
   const ready = async () => (await fetch(`http://${http}/readyz`).catch(() => undefined))?.ok;
   await waitFor(ready, {
     what: `http://${http}/readyz says ready`,
-    limitMs: readyLimitMs,
+    limitMs: READY_LIMIT_MS,
     explain: () => readFileSync(logPath, "utf8").slice(-3000),
   });
 }
@@ -126,7 +136,7 @@ interface Places extends SystemOptions {
 }
 
 function writeConfigs(host: TestHost, places: Places): { coordinator: string; agent: string; cli: string } {
-  const { grpc, http, destination, agentHttp, tokenFile, coordinatorData } = places;
+  const { grpc, http, destination, tokenFile, coordinatorData } = places;
   const write = (name: string, content: unknown): string => {
     const path = join(host.dir, `${name}.yaml`);
     writeFileSync(path, stringify(content));
@@ -143,23 +153,49 @@ function writeConfigs(host: TestHost, places: Places): { coordinator: string; ag
       services: { virtualIps: virtualIpsBeside(places.podCidr) },
       ...places.coordinator,
     }),
-    agent: write("agent", {
-      dataDir: join(host.dir, "agent"),
-      coordinator: grpc,
-      joinTokenFile: join(host.dir, "join-token"),
-      nodeName,
-      instance: host.name,
-      podCidr: places.podCidr,
-      containerd: { address: host.containerd.address, namespace: host.namespace },
-      nerdctl: host.nerdctlPath,
-      cniBinDir: "/usr/lib/cni",
-      http: { listen: agentHttp },
-      hostPortRange: "21000-24999",
-      advertiseAddress: "127.0.0.1",
-      ...places.agent,
-    }),
+    agent: write("agent", agentSettings(host, { ...places, nodeName: NODE_NAME })),
     cli: write("cli", { server: grpc, caFile: join(coordinatorData, "ca.crt"), tokenFile }),
   };
+}
+
+type AgentPlaces = Pick<Places, "podCidr" | "grpc" | "agentHttp" | "agent"> & { readonly nodeName: string };
+
+function agentSettings(host: TestHost, { podCidr, grpc, agentHttp, nodeName, agent }: AgentPlaces): object {
+  return {
+    dataDir: join(host.dir, "agent"),
+    coordinator: grpc,
+    joinTokenFile: join(host.dir, "join-token"),
+    nodeName,
+    instance: host.name,
+    podCidr,
+    containerd: { address: host.containerd.address, namespace: host.namespace },
+    nerdctl: host.nerdctlPath,
+    cniBinDir: "/usr/lib/cni",
+    http: { listen: agentHttp },
+    hostPortRange: "21000-24999",
+    advertiseAddress: "127.0.0.1",
+    restart: { backOffBaseSeconds: RESTART_BACK_OFF_SECONDS },
+    ...agent,
+  };
+}
+
+/** Starts an agent on another test host, and waits until its node is ready. It ends with that host. */
+export async function joinHost(
+  system: Pick<System, "grpc" | "ask">,
+  host: TestHost,
+  nodeName: string,
+  agent: SystemOptions["agent"] = {},
+): Promise<Daemon> {
+  const [agentHttp = ""] = await freeAddresses(1);
+  const podCidr = await findPodCidr(host.name);
+  const { token } = await system.ask<{ token: string }>(["token", "create", "--node", nodeName]);
+  writeFileSync(join(host.dir, "join-token"), token, { mode: 0o600 });
+  const path = join(host.dir, "agent.yaml");
+  const settings = agentSettings(host, { podCidr, grpc: system.grpc, agentHttp, nodeName, agent });
+  writeFileSync(path, stringify(settings));
+  const joined = daemon(host, "agent", path);
+  await waitForNode({ ask: system.ask, agent: joined }, nodeName);
+  return joined;
 }
 
 /** Starts one of the bundled programs; `network` names a network namespace to run it in. */
@@ -194,17 +230,5 @@ export function daemon(
 
 /** Returns loopback addresses that are free now. */
 export async function freeAddresses(count: number): Promise<string[]> {
-  const servers = await Promise.all(
-    Array.from(
-      { length: count },
-      () =>
-        new Promise<Server>((resolve, reject) => {
-          const server = createServer().once("error", reject);
-          server.listen(0, "127.0.0.1", () => resolve(server));
-        }),
-    ),
-  );
-  const addresses = servers.map((server) => `127.0.0.1:${(server.address() as AddressInfo).port}`);
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-  return addresses;
+  return (await freePorts(count)).map((port) => `127.0.0.1:${port}`);
 }

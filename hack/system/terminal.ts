@@ -7,7 +7,7 @@ export interface TerminalOptions {
   readonly rows: number;
 }
 
-const showLimitMs = 60_000;
+const SHOW_LIMIT_MS = 60_000;
 
 /** A program on a terminal of its own, as a person has it before them. */
 export class Terminal {
@@ -28,7 +28,7 @@ export class Terminal {
     this.exitCode = new Promise((resolve) => this.#pty.onExit(({ exitCode }) => resolve(exitCode)));
   }
 
-  /** All that was ever written to it. */
+  /** Everything that was ever written to the terminal. */
   get screen(): string {
     return this.#screen;
   }
@@ -46,7 +46,7 @@ export class Terminal {
       typeof text === "string" ? this.#screen.includes(text) : text.test(this.#screen) || undefined;
     return waitFor(shown, {
       what: `${text} on the terminal`,
-      limitMs: showLimitMs,
+      limitMs: SHOW_LIMIT_MS,
       explain: () => JSON.stringify(this.#screen.slice(-2_000)),
     });
   }

@@ -6,7 +6,7 @@ import type { TLSSocket } from "node:tls";
 
 export interface SecurePlace {
   readonly hostname: string;
-  /** On 127.0.0.1. */
+  /** The port on 127.0.0.1. */
   readonly port: number;
   /** The only root that is trusted, PEM. */
   readonly ca: string;
@@ -19,7 +19,7 @@ export interface SecureAnswer {
   readonly serial: string;
 }
 
-const answerLimitMs = 10_000;
+const ANSWER_LIMIT_MS = 10_000;
 
 /** One request on a connection of its own. Rejects when the certificate isn't the hostname's, or another root's. */
 export async function secureGet(place: SecurePlace): Promise<SecureAnswer> {
@@ -114,7 +114,7 @@ async function get(
     agent,
     servername: hostname,
     headers: { host: hostname },
-    timeout: answerLimitMs,
+    timeout: ANSWER_LIMIT_MS,
   });
   outgoing.on("timeout", () => outgoing.destroy(new Error("no answer")));
   outgoing.end();

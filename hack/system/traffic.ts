@@ -20,11 +20,11 @@ export interface Traffic {
 }
 
 /** Clients are a little behind, as they are: far less than a pod goes on serving after it is no endpoint any more. */
-const checkEveryMs = 1_000;
-const clients = 4;
-const requestTimeoutMs = 30_000;
+const CHECK_EVERY_MS = 1_000;
+const CLIENTS = 4;
+const REQUEST_TIMEOUT_MS = 30_000;
 
-/** As many clients as there are, each with one request after the other to the endpoints of `service` in turn. */
+/** Starts the configured number of clients. Each sends one request after the other to the endpoints of `service` in turn. */
 export function startTraffic(system: System, service: string): Traffic {
   const credentials = channelCredentials({ caPem: readFileSync(system.caFile, "utf8") });
   const metadata = bearerMetadata(readFileSync(system.tokenFile, "utf8"));
@@ -44,7 +44,7 @@ export function startTraffic(system: System, service: string): Traffic {
     let endpoints: readonly Endpoint[] = [];
     let lookedMs = Number.NEGATIVE_INFINITY;
     for (let turn = first; !ended; turn++) {
-      if (performance.now() - lookedMs > checkEveryMs) {
+      if (performance.now() - lookedMs > CHECK_EVERY_MS) {
         endpoints = await look();
         lookedMs = performance.now();
       }
@@ -62,7 +62,7 @@ export function startTraffic(system: System, service: string): Traffic {
       answers.set(answer, (answers.get(answer) ?? 0) + 1);
     }
   };
-  const running = Promise.all(Array.from({ length: clients }, (_, index) => client(index)));
+  const running = Promise.all(Array.from({ length: CLIENTS }, (_, index) => client(index)));
   // The error is handled when the traffic ends.
   running.catch(() => undefined);
   return {
@@ -78,11 +78,11 @@ export function startTraffic(system: System, service: string): Traffic {
   };
 }
 
-/** On a connection of its own: one that was kept open may be closed by its server at any time. */
+/** Sends a request on a new connection, because a kept one may be closed by its server at any time. */
 function ask({ address, port }: Endpoint): Promise<string> {
   return new Promise((resolve, reject) => {
     const request = get(
-      { host: address, port, agent: false, timeout: requestTimeoutMs },
+      { host: address, port, agent: false, timeout: REQUEST_TIMEOUT_MS },
       async (response) => {
         try {
           let text = "";
@@ -94,7 +94,7 @@ function ask({ address, port }: Endpoint): Promise<string> {
         }
       },
     );
-    request.on("timeout", () => request.destroy(new Error(`no answer in ${requestTimeoutMs} ms`)));
+    request.on("timeout", () => request.destroy(new Error(`no answer in ${REQUEST_TIMEOUT_MS} ms`)));
     request.on("error", reject);
   });
 }

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { bearerMetadata, channelCredentials } from "@forage/identity/credentials";
 import {
+  type GetWorkspacesResponse,
   StartWorkspaceRequest,
   type StartWorkspaceResponse,
   StopWorkspacePolicy,
@@ -54,6 +55,16 @@ export class WorkspaceCalls {
 
   async stop(id: string, policy: StopWorkspacePolicy = StopWorkspacePolicy.NORMALLY): Promise<void> {
     await this.call((done) => this.client.stopWorkspace({ id, policy }, this.metadata, done));
+  }
+
+  /** Returns once the backup is complete. */
+  async backup(id: string): Promise<void> {
+    await this.call((done) => this.client.backupWorkspace({ id }, this.metadata, done));
+  }
+
+  /** Returns all instances. */
+  list(): Promise<GetWorkspacesResponse> {
+    return this.call((done) => this.client.getWorkspaces({ mustMatch: undefined }, this.metadata, done));
   }
 
   /** Returns undefined for an unknown instance, and while the coordinator is away. */

@@ -1,6 +1,6 @@
 import { run } from "../lib/run.ts";
 
-/** Git refuses to read a checkout of another user, such as root under sudo, unless it is told that the checkout is safe. */
+/** Git refuses to read a checkout of another user, such as root under sudo, unless its configuration declares the checkout safe. */
 const SAFE = ["-c", "safe.directory=*"];
 
 /** Returns the files that differ from where `base` and the present commit meet, with uncommitted and new files. */

@@ -70,6 +70,33 @@ test("counts a changed .proto file as all generated code", () => {
   assert.deepEqual(testsFor("proto/forage/other.proto"), ["identity/src/token.test.ts"]);
 });
 
+test("runs the tests that start a changed file, or an importer of it, as a program", () => {
+  const modules = [
+    { path: "coordinator/src/main.ts", imports: [aTarget("coordinator/src/plan.ts")] },
+    { path: "cli/test/list.test.ts", imports: [aTarget("cli/test/real-coordinator.ts")] },
+    { path: "cli/test/real-coordinator.ts", imports: [] },
+  ];
+  const mentions = new Map([["cli/test/real-coordinator.ts", ["coordinator/src/main.ts"]]]);
+  const tests = ["cli/test/list.test.ts", "archive/src/tar.test.ts"];
+  assert.deepEqual(changedTestFiles({ changed: ["coordinator/src/plan.ts"], modules, mentions, tests }), [
+    "cli/test/list.test.ts",
+  ]);
+});
+
+test("runs the tests that read all sources for every change of a package", () => {
+  const tests = [
+    "hack/checks/docs.test.ts",
+    "coordinator/test/metrics-reference.test.ts",
+    "agent/src/a.test.ts",
+  ];
+  assert.deepEqual(changedTestFiles({ changed: ["cli/src/view.ts"], modules: [], tests }), tests.slice(0, 2));
+  assert.deepEqual(changedTestFiles({ changed: [], modules: [], tests }), []);
+});
+
+function aTarget(target: string) {
+  return { target, specifier: target, line: 1 };
+}
+
 test("runs the tests of a removed file's importers", () => {
   const modules = [
     {

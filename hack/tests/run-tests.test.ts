@@ -1,5 +1,10 @@
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
+import { promisify } from "node:util";
 import { mergeRuns, type RunResult, renderSlowest } from "./run-tests.ts";
 
 test("the closing counts of several runs come once, added up, after everything else", async () => {
@@ -48,6 +53,58 @@ test("the slowest files are named with what they took, and the total", async () 
   assert.equal(lines[10], "    3.0 s  a/3.test.ts");
   assert.equal(lines[11], "   65.4 s  all 12 files");
 });
+
+test("files beside a group run at the same time with the time that it leaves, and come after it", async (t) => {
+  const dir = await mkdtemp(join(tmpdir(), "forage-run-tests-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  const write = (name: string, text: string) => writeFile(join(dir, name), text);
+  await write("group.test.mjs", aFile("group", 'await waitFor("beside");'));
+  await write("beside.test.mjs", aFile("beside", 'write("beside"); await waitFor("group");'));
+  await write("all.mjs", runner("group.test.mjs", "beside.test.mjs"));
+
+  const { stdout } = await promisify(execFile)(process.execPath, ["all.mjs"], { cwd: dir, env: outside() });
+
+  const [group = "", beside = ""] = stdout.split("\n");
+  assert.match(group, /^group SCHED_OTHER/);
+  assert.match(beside, /^beside (SCHED_IDLE|nice 19)/);
+});
+
+/** A test file that writes its name into its folder, does something, and reports how it is scheduled. */
+function aFile(name: string, body: string): string {
+  return `
+import { execFileSync } from "node:child_process";
+import { existsSync, writeFileSync } from "node:fs";
+import { getPriority } from "node:os";
+import { test } from "node:test";
+const at = (name) => new URL("./ran-" + name, import.meta.url);
+const write = (name) => writeFileSync(at(name), "");
+const waitFor = async (name) => {
+  while (!existsSync(at(name))) await new Promise((resolve) => setTimeout(resolve, 5));
+};
+test("${name}", async (t) => {
+  write("${name}");
+  ${body}
+  const policy = /SCHED_\\w+/.exec(execFileSync("chrt", ["--pid", String(process.pid)], { encoding: "utf8" }));
+  t.diagnostic("${name} " + (getPriority() === 19 ? "nice 19" : policy[0]));
+});
+`;
+}
+
+/** A program that runs the files and prints the diagnostics of the tests. */
+function runner(file: string, beside: string): string {
+  return `
+import { runGroup } from ${JSON.stringify(join(import.meta.dirname, "run-tests.ts"))};
+const group = { files: ["${file}"], concurrency: 1, beside: { files: ["${beside}"], concurrency: 1 } };
+for await (const { type, data } of runGroup(process.cwd(), group))
+  if (type === "test:diagnostic" && data.file !== undefined && !/^(tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) /.test(data.message)) console.log(data.message);
+`;
+}
+
+/** The environment without what marks the process of a test file. */
+function outside(): NodeJS.ProcessEnv {
+  const { NODE_TEST_CONTEXT: _, ...env } = process.env;
+  return env;
+}
 
 async function* aRun(name: string, tests: number) {
   yield { type: "test:pass", data: { nesting: 0, name } };

@@ -9,6 +9,10 @@ export interface TestGroup {
   readonly files: readonly string[];
   /** The number of files that run at a time. */
   readonly concurrency: number;
+  /** Each file has a network of its own, so that ports, rules and sysctls of files that run at the same time are apart. */
+  readonly ownNetwork?: boolean;
+  /** Files that only compute. They run beside the others with the processor time that those leave, and are shown after them. */
+  readonly beside?: { readonly files: readonly string[]; readonly concurrency: number };
 }
 
 export interface RunResult {
@@ -19,13 +23,17 @@ export interface RunResult {
 
 type TestEvent = Readonly<{ type: string; data: Readonly<Record<string, unknown>> }>;
 
-/** More than these are not worth reading. */
+/** The number of files listed. */
 const MAX_SLOWEST = 10;
 // A test that hangs fails, rather than the whole run.
 const TEST_LIMIT_MS = 10 * 60_000;
+/** Files that run beside others wait for the processor for as long as the others need it. */
+const TEST_LIMIT_BESIDE_MS = 40 * 60_000;
 const WATCHDOG = pathToFileURL(join(import.meta.dirname, "watchdog.ts")).href;
+const OWN_NETWORK = pathToFileURL(join(import.meta.dirname, "enter-own-network.ts")).href;
+const WHEN_IDLE = pathToFileURL(join(import.meta.dirname, "run-when-idle.ts")).href;
 
-/** Runs the groups one after the other, shows them as one run with one closing summary, and says whether all passed. */
+/** Runs the groups one after the other, shows them as one run with one closing summary, and returns whether all passed. */
 export async function runTests(root: string, groups: readonly TestGroup[]): Promise<boolean> {
   const result: RunResult = { failed: false, files: [] };
   const startedMs = performance.now();
@@ -35,7 +43,7 @@ export async function runTests(root: string, groups: readonly TestGroup[]): Prom
     reporter.pipe(process.stdout, { end: false });
     Readable.from(
       mergeRuns(
-        groups.map((group) => start(root, group)),
+        groups.map((group) => runGroup(root, group)),
         result,
       ),
     ).pipe(reporter);
@@ -44,16 +52,38 @@ export async function runTests(root: string, groups: readonly TestGroup[]): Prom
   return !result.failed;
 }
 
-async function* start(root: string, { files, concurrency }: TestGroup): AsyncGenerator<TestEvent> {
-  if (files.length === 0) return;
-  const stream = run({
+/** Runs one group. Its events come in order: those of the files beside it, which start at the same time, come last. */
+export async function* runGroup(root: string, group: TestGroup): AsyncGenerator<TestEvent> {
+  const { files, concurrency, ownNetwork = false, beside = { files: [], concurrency } } = group;
+  const alone = files.length === 0;
+  const streams = [
+    start(root, files, {
+      concurrency,
+      timeout: TEST_LIMIT_MS,
+      execArgv: ownNetwork ? ["--import", OWN_NETWORK] : [],
+    }),
+    start(root, beside.files, {
+      concurrency: beside.concurrency,
+      timeout: alone ? TEST_LIMIT_MS : TEST_LIMIT_BESIDE_MS,
+      execArgv: alone ? [] : ["--import", WHEN_IDLE],
+    }),
+  ];
+  for (const stream of streams) for await (const event of stream) yield event as TestEvent;
+}
+
+function start(
+  root: string,
+  files: readonly string[],
+  options: { readonly concurrency: number; readonly timeout: number; readonly execArgv: readonly string[] },
+): AsyncIterable<unknown> {
+  // Without files, the runner would look for some.
+  if (files.length === 0) return Readable.from([]);
+  return run({
+    ...options,
     cwd: root,
     files: files.map((path) => join(root, path)),
-    concurrency,
-    timeout: TEST_LIMIT_MS,
-    execArgv: ["--import", WATCHDOG],
+    execArgv: [...options.execArgv, "--import", WATCHDOG],
   });
-  for await (const event of stream) yield event as TestEvent;
 }
 
 /** The runs' events in order; their closing counts ("tests 5", "pass 5", …) come once, added up, at the end. */

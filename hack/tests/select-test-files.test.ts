@@ -6,16 +6,28 @@ import { selectTestFiles } from "./select-test-files.ts";
 
 const root = join(import.meta.dirname, "..", "..");
 
-test("every test file is in one group, and what runs containers is run by itself", () => {
-  const { unit, processes, onHosts } = selectTestFiles(root, []);
-  const all = [...unit, ...processes, ...onHosts];
+test("every test file is in one group, and those that run containers are apart from the others", () => {
+  const { unit, processes, computing, onHosts, alone } = selectTestFiles(root, []);
+  const all = [...unit, ...processes, ...computing, ...onHosts, ...alone];
   assert.equal(new Set(all).size, all.length);
   const found = globSync("{*,*/**}/*.test.ts", { cwd: root }).filter(
     (path) => !/node_modules|(^|\/)gen\//.test(path),
   );
   assert.deepEqual(all.toSorted(), found.sort());
-  for (const path of all.filter((each) => each.includes(".e2e."))) assert.ok(onHosts.includes(path), path);
-  for (const path of [...unit, ...processes]) assert.doesNotMatch(path, /\/e2e\//);
+  for (const path of all.filter((each) => each.includes(".e2e.")))
+    assert.ok(onHosts.includes(path) || alone.includes(path), path);
+  for (const path of [...unit, ...processes, ...computing]) assert.doesNotMatch(path, /\/e2e\//);
+});
+
+test("files that measure run alone, and each of the list is there", () => {
+  const { alone } = selectTestFiles(root, []);
+  assert.deepEqual(alone, ["agent/test/driver/tasks.e2e.test.ts", "hack/e2e/lab.e2e.test.ts"]);
+});
+
+test("files that only compute are those of the simulations and of the scheduler", () => {
+  const { computing } = selectTestFiles(root, []);
+  const folders = new Set(computing.map((path) => path.slice(0, path.lastIndexOf("/"))));
+  assert.deepEqual([...folders].sort(), ["coordinator/test/sim", "scheduler/test", "sim"]);
 });
 
 test("patterns choose among them", () => {

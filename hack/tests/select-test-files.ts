@@ -6,9 +6,22 @@ export interface TestFiles {
   readonly unit: readonly string[];
   /** Start programs and wait for them, some as root, but run no containers: those in `test/` folders. They disturb no others. */
   readonly processes: readonly string[];
+  /** Compute for long, on virtual time: nothing in them depends on how fast they run. */
+  readonly computing: readonly string[];
   /** Need root and run real containers or a gateway: those named `.e2e.`, and all of the agent's and hack's in such folders. */
   readonly onHosts: readonly string[];
+  /** As `onHosts`, but not beside others. */
+  readonly alone: readonly string[];
 }
+
+/** The files of which nothing else may run at the same time, with the reason. */
+const ALONE: Readonly<Record<string, string>> = {
+  "agent/test/driver/tasks.e2e.test.ts": "measures the share of a processor that a container gets",
+  "hack/e2e/lab.e2e.test.ts": "boots four hosts, which need both processors and one lab of its name",
+};
+
+/** The folders whose tests compute. */
+const COMPUTING = /^(coordinator\/test\/sim|scheduler\/test|sim)\//;
 
 /** Every test file below `root` whose path contains one of the patterns (all, if there is none). */
 export function selectTestFiles(root: string, patterns: readonly string[]): TestFiles {
@@ -18,9 +31,13 @@ export function selectTestFiles(root: string, patterns: readonly string[]): Test
     .sort();
   const inTestFolder = files.filter((path) => /\/(test|e2e)\/|^sim\//.test(path));
   const needsHost = (path: string): boolean => /\.e2e\.test\.ts$|\/e2e\/|^(agent|hack)\//.test(path);
+  const onHosts = inTestFolder.filter(needsHost);
   return {
     unit: files.filter((path) => !inTestFolder.includes(path)),
-    processes: inTestFolder.filter((path) => !needsHost(path)),
-    onHosts: inTestFolder.filter(needsHost),
+    processes: inTestFolder.filter((path) => !needsHost(path) && !COMPUTING.test(path)),
+    computing: inTestFolder.filter((path) => COMPUTING.test(path)),
+    // Those of hack/ take longest. They start first, so that the run ends with short ones on all processors.
+    onHosts: onHosts.filter((path) => !(path in ALONE)).reverse(),
+    alone: onHosts.filter((path) => path in ALONE),
   };
 }

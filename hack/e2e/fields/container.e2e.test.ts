@@ -4,26 +4,26 @@ import { after, before, describe, test } from "node:test";
 import { waitFor } from "../../lib/wait-for.ts";
 import { containerOf, type Json, type PodLab, shell, startPodLab } from "../../system/pod-lab.ts";
 
-const limit = { timeout: 180_000 };
-const entry = "localhost/forage/entry:1";
-const say = { text: '#!/bin/sh\necho "$0: $*"\necho "(that is all)"\nexec sleep 1000000\n', mode: 0o755 };
+const LIMIT = { timeout: 180_000 };
+const ENTRY = "localhost/forage/entry:1";
+const SAY = { text: '#!/bin/sh\necho "$0: $*"\necho "(that is all)"\nexec sleep 1000000\n', mode: 0o755 };
 
 /** The largest memory limit that means none, and the places where cgroups v2 and v1 keep it. */
-const memoryLimit =
+const MEMORY_LIMIT =
   "cat /sys/fs/cgroup/memory.max 2>/dev/null || cat /sys/fs/cgroup/memory/memory.limit_in_bytes";
-const cpuLimit =
+const CPU_LIMIT =
   "cat /sys/fs/cgroup/cpu.max 2>/dev/null || cat /sys/fs/cgroup/cpu/cpu.cfs_quota_us /sys/fs/cgroup/cpu/cpu.cfs_period_us";
-const cpuShare = "cat /sys/fs/cgroup/cpu.weight 2>/dev/null || cat /sys/fs/cgroup/cpu/cpu.shares";
+const CPU_SHARE = "cat /sys/fs/cgroup/cpu.weight 2>/dev/null || cat /sys/fs/cgroup/cpu/cpu.shares";
 
 const services: Readonly<Record<string, Json>> = {
   named: { container: { name: "front", ...shell("hostname") } },
-  neither: { container: { image: entry } },
-  "only-args": { container: { image: entry, args: ["a b", "--privileged", ""] } },
-  "only-command": { container: { image: entry, command: ["/say.sh", "own"] } },
-  both: { container: { image: entry, command: ["/say.sh", "own"], args: ["and", "more"] } },
+  neither: { container: { image: ENTRY } },
+  "only-args": { container: { image: ENTRY, args: ["a b", "--privileged", ""] } },
+  "only-command": { container: { image: ENTRY, command: ["/say.sh", "own"] } },
+  both: { container: { image: ENTRY, command: ["/say.sh", "own"], args: ["and", "more"] } },
   expanded: {
     container: {
-      image: entry,
+      image: ENTRY,
       env: [
         { name: "WHO", value: "forage" },
         { name: "GREETING", value: "hello $(WHO)" },
@@ -60,7 +60,7 @@ const services: Readonly<Record<string, Json>> = {
   sctp: { container: { ...shell("true"), ports: [{ container_port: 9090, protocol: "SCTP" }] } },
   resources: {
     container: {
-      ...shell(`${memoryLimit}; ${cpuLimit}; ${cpuShare}`),
+      ...shell(`${MEMORY_LIMIT}; ${CPU_LIMIT}; ${CPU_SHARE}`),
       resources: { requests: { cpu: "500m", memory: "16Mi" }, limits: { cpu: "750m", memory: "48Mi" } },
     },
   },
@@ -77,43 +77,43 @@ describe("fields of containers on a real host", { concurrency: false }, () => {
   before(async () => {
     lab = await startPodLab();
     await lab.host.loadImage({
-      name: entry,
+      name: ENTRY,
       entrypoint: ["/say.sh", "image"],
       cmd: ["default"],
-      files: { "/say.sh": say },
+      files: { "/say.sh": SAY },
     });
     await lab.apply(services);
-  }, limit);
-  after(() => lab?.close(), limit);
+  }, LIMIT);
+  after(() => lab?.close(), LIMIT);
 
-  test("container.name: commands and logs find it by its name", limit, async () => {
+  test("container.name: commands and logs find it by its name", LIMIT, async () => {
     assert.match(await lab.output("named", "front"), /^named-/);
     const { stderr, exitCode } = await lab.exec("named", ["true"], "front");
     assert.equal(exitCode, 0, stderr);
   });
 
-  test("container.command and args: Kubernetes' way with ENTRYPOINT and CMD", limit, async () => {
+  test("container.command and args: Kubernetes' way with ENTRYPOINT and CMD", LIMIT, async () => {
     assert.equal(await lab.output("neither"), "/say.sh: image default\n");
     assert.equal(await lab.output("only-args"), "/say.sh: image a b --privileged \n");
     assert.equal(await lab.output("only-command"), "/say.sh: own\n");
     assert.equal(await lab.output("both"), "/say.sh: own and more\n");
   });
 
-  test("container.command and args: $(NAME) becomes the variable's value", limit, async () => {
+  test("container.command and args: $(NAME) becomes the variable's value", LIMIT, async () => {
     assert.equal(await lab.output("expanded"), "/say.sh: image hello forage $(WHO) $(NOBODY) $(LAST) $WHO\n");
   });
 
-  test("env.name and value: any text arrives as it is", limit, async () => {
+  test("env.name and value: any text arrives as it is", LIMIT, async () => {
     const expected = `[][one\ntwo]["a" 'b' \\ $HOME]\nwith.dots-and=--privileged\n`;
     assert.equal(await lab.output("env"), expected);
   });
 
-  test("container.working_dir: where the process starts, made if it isn't there", limit, async () => {
+  test("container.working_dir: where the process starts, made if it isn't there", LIMIT, async () => {
     assert.equal(await lab.output("workdir"), "/bin\n");
     assert.equal(await lab.output("new-workdir"), "/made/for me\n");
   });
 
-  test("ports: TCP and UDP get ports of the host that lead to the container", limit, async () => {
+  test("ports: TCP and UDP get ports of the host that lead to the container", LIMIT, async () => {
     const { status } = await lab.ready("ports");
     const hostPort = (containerPort: number, protocol: string) =>
       status?.hostPorts?.find((it) => it.containerPort === containerPort && it.protocol === protocol)
@@ -128,7 +128,7 @@ describe("fields of containers on a real host", { concurrency: false }, () => {
     });
   });
 
-  test("ports: SCTP is translated, or refused where the kernel has none", limit, async () => {
+  test("ports: SCTP is translated, or refused where the kernel has none", LIMIT, async () => {
     const decided = await lab.until("sctp", "is ready or refused", ({ status }) => {
       return status?.ready === true || status?.reason === "InvalidSpec";
     });
@@ -137,7 +137,7 @@ describe("fields of containers on a real host", { concurrency: false }, () => {
     else assert.equal(hostPorts?.[0]?.protocol, "SCTP");
   });
 
-  test("resources.limits.memory and cpu, requests.cpu: the container's cgroup has them", limit, async () => {
+  test("resources.limits.memory and cpu, requests.cpu: the container's cgroup has them", LIMIT, async () => {
     const lines = (await lab.output("resources")).trim().split(/\s+/);
     const [memory, quota, period, share] = lines.map(Number);
     assert.equal(memory, 48 * 1024 * 1024);
@@ -148,7 +148,7 @@ describe("fields of containers on a real host", { concurrency: false }, () => {
 
   test(
     "resources.limits.memory: who takes more is killed, and the status says OOMKilled",
-    limit,
+    LIMIT,
     async () => {
       const pod = await lab.until(
         "oom",

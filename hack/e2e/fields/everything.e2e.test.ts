@@ -7,16 +7,16 @@ import { run } from "../../lib/run.ts";
 import { waitFor } from "../../lib/wait-for.ts";
 import { type PodLab, startPodLab } from "../../system/pod-lab.ts";
 
-const limit = { timeout: 300_000 };
+const LIMIT = { timeout: 300_000 };
 const path = join(import.meta.dirname, "../../../examples/everything.yaml");
-const apply = "apply -f examples/everything.yaml";
+const APPLY = "apply -f examples/everything.yaml";
 
 describe("examples/everything.yaml", { concurrency: false }, () => {
   let lab: PodLab;
   const uids: string[] = [];
   const text = readFileSync(path, "utf8");
   const commands = documented(text);
-  const applied = commands.findIndex(({ line }) => line === apply);
+  const applied = commands.findIndex(({ line }) => line === APPLY);
   before(async () => {
     lab = await startPodLab({
       agent: () => ({
@@ -24,15 +24,15 @@ describe("examples/everything.yaml", { concurrency: false }, () => {
         devices: { "example.com/null": ["/dev/null", "/dev/null"] },
       }),
     });
-  }, limit);
-  after(() => lab?.close(), limit);
+  }, LIMIT);
+  after(() => lab?.close(), LIMIT);
 
   async function forage({ line, input }: Command): Promise<void> {
     const { exitCode, stderr, stdout } = await lab.system.forage(line.split(" "), input);
     assert.equal(exitCode, 0, `${line}: ${stderr}${stdout}`);
   }
 
-  test("deploys as it stands, after the commands in its comments", limit, async () => {
+  test("deploys as it stands, after the commands in its comments", LIMIT, async () => {
     assert.ok(applied > 0);
     for (const command of commands.slice(0, applied)) await forage(command);
     const manifest = text.replaceAll("localhost/forage/hello:1", lab.host.image).replaceAll("#~ ", "");
@@ -55,7 +55,7 @@ describe("examples/everything.yaml", { concurrency: false }, () => {
 
   test(
     "is torn down without a trace: no container, mount, loop device, namespace or file",
-    limit,
+    LIMIT,
     async () => {
       for (const command of commands.slice(applied + 1)) await forage(command);
       assert.equal((await lab.host.nerdctl(["ps", "-aq"])).stdout, "");

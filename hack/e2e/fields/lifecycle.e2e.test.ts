@@ -5,17 +5,17 @@ import { type AddressInfo, createServer as createTcpServer, type Server as TcpSe
 import { after, before, describe, test } from "node:test";
 import { containerOf, type Json, type PodLab, shell, startPodLab } from "../../system/pod-lab.ts";
 
-const limit = { timeout: 180_000 };
+const LIMIT = { timeout: 180_000 };
 
 const exec = (script: string): Json => ({ exec: { command: ["sh", "-c", script] } });
 const withVolume = (service: Json, path: string): Json => ({
   ...service,
   volumes: [{ name: "v", host_path: { path } }],
 });
-const mounted: Json = { volume_mounts: [{ name: "v", mount_path: "/v" }] };
+const MOUNTED: Json = { volume_mounts: [{ name: "v", mount_path: "/v" }] };
 
 /** Ends at SIGTERM, and says so in the volume. */
-const polite =
+const POLITE =
   "trap 'echo stopped >> /v/log; exit 0' TERM; echo started >> /v/log; while :; do sleep 0.1; done";
 
 function services(dir: string, http: number, tcp: number): Readonly<Record<string, Json>> {
@@ -30,8 +30,8 @@ function services(dir: string, http: number, tcp: number): Readonly<Record<strin
     hooks: withVolume(
       {
         container: {
-          ...mounted,
-          command: ["sh", "-c", polite],
+          ...MOUNTED,
+          command: ["sh", "-c", POLITE],
           lifecycle: {
             post_start: exec("echo post_start >> /v/log"),
             pre_stop: exec("echo pre_stop >> /v/log"),
@@ -68,13 +68,13 @@ describe("hooks and ends of containers on a real host", { concurrency: false }, 
     lab = await startPodLab();
     dir = lab.host.dir;
     await lab.apply(services(dir, await listen(http), await listen(tcp)));
-  }, limit);
+  }, LIMIT);
   after(async () => {
     http.closeAllConnections();
     http.close();
     tcp.close();
     await lab?.close();
-  }, limit);
+  }, LIMIT);
 
   async function remove(service: string): Promise<void> {
     const args = ["delete", `container_service/${service}`, "-n", "e2e", "--wait", "--timeout", "120s"];
@@ -84,7 +84,7 @@ describe("hooks and ends of containers on a real host", { concurrency: false }, 
 
   test(
     "lifecycle.post_start and pre_stop.exec: in the container, after the start and before the signal",
-    limit,
+    LIMIT,
     async () => {
       await lab.ready("hooks");
       await remove("hooks");
@@ -94,14 +94,14 @@ describe("hooks and ends of containers on a real host", { concurrency: false }, 
     },
   );
 
-  test("lifecycle.post_start and pre_stop.http_get: asked with path and headers", limit, async () => {
+  test("lifecycle.post_start and pre_stop.http_get: asked with path and headers", LIMIT, async () => {
     await lab.ready("http");
     assert.deepEqual(requests, ["/post-start yes"]);
     await remove("http");
     assert.deepEqual(requests, ["/post-start yes", "/pre-stop yes"]);
   });
 
-  test("lifecycle.post_start and pre_stop.tcp_socket: a connection is made", limit, async () => {
+  test("lifecycle.post_start and pre_stop.tcp_socket: a connection is made", LIMIT, async () => {
     await lab.ready("tcp");
     assert.equal(connections, 1);
     await remove("tcp");
@@ -110,7 +110,7 @@ describe("hooks and ends of containers on a real host", { concurrency: false }, 
 
   test(
     "lifecycle.post_start: a container whose hook fails is killed and restarted, and its status names the reason",
-    limit,
+    LIMIT,
     async () => {
       const pod = await lab.until("failing", "was killed", (it) => {
         return containerOf(it)?.lastTermination !== undefined;
@@ -121,7 +121,7 @@ describe("hooks and ends of containers on a real host", { concurrency: false }, 
 
   test(
     "termination_grace_period_seconds: counts from the start of pre_stop, then comes SIGKILL",
-    limit,
+    LIMIT,
     async () => {
       await lab.ready("deaf");
       const beganMs = performance.now();

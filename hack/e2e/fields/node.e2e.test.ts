@@ -16,12 +16,12 @@ import {
   startPodLab,
 } from "../../system/pod-lab.ts";
 
-const limit = { timeout: 180_000 };
+const LIMIT = { timeout: 180_000 };
 
-const login = { username: "robot", password: "canary-7d1b90" };
-/** As `htpasswd -B` writes that login. */
-const users = "robot:$2y$05$Q0hZb2FnZVRlc3RTYWx0UuWkeGdtPbCBciHkOfscxqa5qP7NXUm1.\n";
-const repository = "forage/locked:1";
+const LOGIN = { username: "robot", password: "canary-7d1b90" };
+/** The login in the form that `htpasswd -B` writes. */
+const USERS = "robot:$2y$05$Q0hZb2FnZVRlc3RTYWx0UuWkeGdtPbCBciHkOfscxqa5qP7NXUm1.\n";
+const REPOSITORY = "forage/locked:1";
 
 /** Runs until the file `go` is in its directory of the host, and ignores requests to stop. */
 const untilLetGo = (dir: string, name: string, script = ":"): Json => ({
@@ -39,13 +39,13 @@ describe("what pods get of a node: images, disk and room", { concurrency: false 
   before(async () => {
     lab = await startPodLab();
     const open = await lab.host.startRegistry();
-    await open.pushImage(await buildBusyboxImage({ name: `localhost/${repository}` }), repository);
+    await open.pushImage(await buildBusyboxImage({ name: `localhost/${REPOSITORY}` }), REPOSITORY);
     await open.close();
-    registry = await lab.host.startRegistry({ dir: open.dir, users });
-  }, limit);
-  after(() => lab?.close(), limit);
+    registry = await lab.host.startRegistry({ dir: open.dir, users: USERS });
+  }, LIMIT);
+  after(() => lab?.close(), LIMIT);
 
-  /** Also of pods that are being stopped. */
+  /** Waits for any of the service's pods, including stopping ones, that meets the condition. */
   async function untilAnyPod(what: string, holds: (pod: LabPod) => boolean): Promise<LabPod> {
     let seen: readonly LabPod[] = [];
     return waitFor(
@@ -65,9 +65,9 @@ describe("what pods get of a node: images, disk and room", { concurrency: false 
 
   test(
     "image_pull_secrets: the pull is denied without a login, and succeeds as soon as one exists, without a signal",
-    limit,
+    LIMIT,
     async () => {
-      const image = `${registry.address}/${repository}`;
+      const image = `${registry.address}/${REPOSITORY}`;
       await lab.apply({
         locked: { container: { image, ...shell("true") }, pod_config: { image_pull_secrets: ["login"] } },
         "locked-out": { container: { image, ...shell("true") } },
@@ -78,20 +78,20 @@ describe("what pods get of a node: images, disk and room", { concurrency: false 
       assert.match(status?.containers?.[0]?.waiting?.message ?? "", /locked/);
       await putObject(lab.system, "e2e", {
         name: "login",
-        spec: { $case: "registryCredential", value: { server: registry.address, ...login } },
+        spec: { $case: "registryCredential", value: { server: registry.address, ...LOGIN } },
       });
       await lab.ready("locked");
       await lab.until("locked-out", "is denied", denied);
 
       assert.match(await filesWith("locked"), /\.log$/m, "logs are searched");
-      for (const secret of [login.password, btoa(`${login.username}:${login.password}`)])
+      for (const secret of [LOGIN.password, btoa(`${LOGIN.username}:${LOGIN.password}`)])
         assert.equal(await filesWith(secret), "");
     },
   );
 
   test(
     "resources.limits.ephemeral_storage: who writes more over the image is evicted, and replaced",
-    limit,
+    LIMIT,
     async () => {
       const once = "mkdir /v/written && dd if=/dev/zero of=/big bs=1M count=30";
       const spec = untilLetGo(lab.host.dir, "greedy", once);
@@ -108,7 +108,7 @@ describe("what pods get of a node: images, disk and room", { concurrency: false 
 
   test(
     "priority_class_name: a pod of a higher class takes the place of a lower one, unless its class forbids it",
-    limit,
+    LIMIT,
     async () => {
       const [node] = await lab.system.ask<{ report: { allocatable: { cpu: string } } }[]>(["node", "ls"]);
       const { cpu } = node?.report.allocatable ?? { cpu: "" };

@@ -5,14 +5,14 @@ import { waitFor } from "../../lib/wait-for.ts";
 import { putObject } from "../../system/objects.ts";
 import { type Json, type PodLab, shell, startPodLab } from "../../system/pod-lab.ts";
 
-const limit = { timeout: 180_000 };
+const LIMIT = { timeout: 180_000 };
 
-/** In a secret that no container prints. */
-const canary = "canary-3f9c1e";
-const at = "/v";
+/** A value in a secret that no container prints. */
+const CANARY = "canary-3f9c1e";
+const AT = "/v";
 const withVolume = (source: Json, script: string, mount: Json = {}): Json => ({
   volumes: [{ name: "v", ...source }],
-  container: { ...shell(script), volume_mounts: [{ name: "v", mount_path: at, ...mount }] },
+  container: { ...shell(script), volume_mounts: [{ name: "v", mount_path: AT, ...mount }] },
 });
 
 const services: Readonly<Record<string, Json>> = {
@@ -82,7 +82,7 @@ describe("secrets, config maps, claims and identities in pods on a real host", {
     putObject(lab.system, "e2e", { name, spec: { $case: "secret", value: { data: text(values) } } });
   before(async () => {
     lab = await startPodLab();
-    await putSecret("db", { user: canary, password: "first" });
+    await putSecret("db", { user: CANARY, password: "first" });
     const config = { data: text({ mode: "fast" }) };
     await putObject(lab.system, "e2e", { name: "app", spec: { $case: "configMap", value: config } });
     await putObject(lab.system, "e2e", {
@@ -90,8 +90,8 @@ describe("secrets, config maps, claims and identities in pods on a real host", {
       spec: { $case: "claim", value: { capacity: "16Mi" } },
     });
     await lab.apply(services);
-  }, limit);
-  after(() => lab?.close(), limit);
+  }, LIMIT);
+  after(() => lab?.close(), LIMIT);
 
   const trouble = async (service: string, pattern: RegExp): Promise<void> => {
     await lab.until(service, `says ${pattern}`, (it) => {
@@ -99,13 +99,13 @@ describe("secrets, config maps, claims and identities in pods on a real host", {
     });
   };
 
-  test("env.secret_ref and config_ref: values of a secret and a config map", limit, async () => {
+  test("env.secret_ref and config_ref: values of a secret and a config map", LIMIT, async () => {
     assert.equal(await lab.output("env"), "postgres://user:first@db/fast\n");
   });
 
   test(
     "env.secret_ref: a missing secret is waited for and named, and the container starts when it appears",
-    limit,
+    LIMIT,
     async () => {
       await trouble("late", /secret late doesn't exist/);
       await putSecret("late", { token: "here" });
@@ -113,26 +113,26 @@ describe("secrets, config maps, claims and identities in pods on a real host", {
     },
   );
 
-  test("volumes.secret: files on tmpfs with their modes, every key or chosen ones", limit, async () => {
+  test("volumes.secret: files on tmpfs with their modes, every key or chosen ones", LIMIT, async () => {
     assert.equal(await lab.output("secret"), "tmpfs\n/v/password 644\n/v/user 644\nfirst");
     assert.equal(await lab.output("chosen"), "a/pw 440\nu 400\na\nu\n");
   });
 
-  test("volumes.secret.optional: starts without it", limit, async () => {
+  test("volumes.secret.optional: starts without it", LIMIT, async () => {
     assert.match(await lab.output("optional"), /^(\.\..*\n)*$/);
   });
 
-  test("volumes.config_map: read-only files, every key or chosen ones, with their modes", limit, async () => {
+  test("volumes.config_map: read-only files, every key or chosen ones, with their modes", LIMIT, async () => {
     assert.match(await lab.output("config"), /^fast.*Read-only file system\n$/);
     assert.equal(await lab.output("config-chosen"), "fast444\nthe\n");
   });
 
-  test("volumes.config_map.optional: starts without it, or waits and says so", limit, async () => {
+  test("volumes.config_map.optional: starts without it, or waits and says so", LIMIT, async () => {
     await lab.output("config-optional");
     await trouble("config-missing", /config map none doesn't exist/);
   });
 
-  test("volumes.secret: a change shows in the files of running pods, all at once", limit, async () => {
+  test("volumes.secret: a change shows in the files of running pods, all at once", LIMIT, async () => {
     await lab.output("secret");
     await putSecret("db", { user: "other", password: "second" });
     const cat = async () => (await lab.exec("secret", ["sh", "-c", "cat /v/user /v/password"])).stdout;
@@ -144,7 +144,7 @@ describe("secrets, config maps, claims and identities in pods on a real host", {
 
   test(
     "volumes.pvc: what is written stays for the pods that come later, read_only for who asks so",
-    limit,
+    LIMIT,
     async () => {
       assert.equal(await lab.output("claimed"), "");
       assert.match(await lab.output("claim-read"), /Read-only file system/);
@@ -156,11 +156,11 @@ describe("secrets, config maps, claims and identities in pods on a real host", {
     },
   );
 
-  test("volumes.pvc: a claim that isn't declared is waited for and named", limit, async () => {
+  test("volumes.pvc: a claim that isn't declared is waited for and named", LIMIT, async () => {
     await trouble("claim-missing", /claim .*none.*doesn't exist/);
   });
 
-  test("service_account_name: a signed token in a file, which names the service account", limit, async () => {
+  test("service_account_name: a signed token in a file, which names the service account", LIMIT, async () => {
     const [token = "", namespace] = (await lab.output("account")).split("\n");
     assert.equal(namespace, "e2e");
     const claims = JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString());
@@ -168,10 +168,10 @@ describe("secrets, config maps, claims and identities in pods on a real host", {
     assert.ok(claims.exp * 1000 > Date.now());
   });
 
-  test("secrets: no value lies on a disk in the clear", limit, async () => {
+  test("secrets: no value lies on a disk in the clear", LIMIT, async () => {
     await lab.output("secret");
     // Other file systems, as the tmpfs with the files of pods, are left out.
-    const search = ["-xdev", "-type", "f", "-exec", "grep", "-la", canary, "{}", "+"];
+    const search = ["-xdev", "-type", "f", "-exec", "grep", "-la", CANARY, "{}", "+"];
     const { stdout } = await run("find", [lab.host.dir, ...search], { allowFailure: true });
     assert.equal(stdout, "");
   });

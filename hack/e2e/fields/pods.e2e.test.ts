@@ -5,11 +5,11 @@ import { waitFor } from "../../lib/wait-for.ts";
 import { containerOf, type Json, type PodLab, shell, startPodLab } from "../../system/pod-lab.ts";
 import { freeAddresses } from "../../system/system.ts";
 
-const limit = { timeout: 180_000 };
+const LIMIT = { timeout: 180_000 };
 
-const log: Json = { volume_mounts: [{ name: "v", mount_path: "/v" }] };
+const LOG: Json = { volume_mounts: [{ name: "v", mount_path: "/v" }] };
 const note = (text: string, more = ""): Json => ({
-  ...log,
+  ...LOG,
   command: ["sh", "-c", `echo ${text} >> /v/log${more}`],
 });
 /** Records its start and its request to stop. */
@@ -90,14 +90,14 @@ describe("whole pods on a real host", { concurrency: false }, () => {
     // The agent's own: whoever else listens there can't.
     const takenPort = Number(lab.system.agentHttp.split(":")[1]);
     await lab.apply(services(dir, freePort, takenPort));
-  }, limit);
-  after(() => lab?.close(), limit);
+  }, LIMIT);
+  after(() => lab?.close(), LIMIT);
 
   const lines = (name: string): string[] => readFileSync(`${dir}/${name}/log`, "utf8").trim().split("\n");
 
   test(
     "init_containers: in their order, each to its end, again when one fails, before all others",
-    limit,
+    LIMIT,
     async () => {
       const { status } = await lab.ready("order");
       await waitFor(() => lines("order").includes("main started"), {
@@ -112,7 +112,7 @@ describe("whole pods on a real host", { concurrency: false }, () => {
 
   test(
     "init_containers: one that never succeeds keeps the pod from starting, and says why",
-    limit,
+    LIMIT,
     async () => {
       const pod = await lab.until("stuck", "waits", (it) => {
         return (containerOf(it, "broken")?.terminations?.length ?? 0) > 0;
@@ -122,7 +122,7 @@ describe("whole pods on a real host", { concurrency: false }, () => {
     },
   );
 
-  test("sidecars: start before the main container and stop after it", limit, async () => {
+  test("sidecars: start before the main container and stop after it", LIMIT, async () => {
     await lab.ready("order");
     const args = ["delete", "container_service/order", "-n", "e2e", "--wait", "--timeout", "120s"];
     const { exitCode, stderr } = await lab.system.forage(args);
@@ -135,7 +135,7 @@ describe("whole pods on a real host", { concurrency: false }, () => {
     ]);
   });
 
-  test("sidecars: restart on their own, and the main container runs on", limit, async () => {
+  test("sidecars: restart on their own, and the main container runs on", LIMIT, async () => {
     await lab.ready("alone");
     await lab.exec("alone", ["touch", "/tmp/die"], "side");
     const pod = await lab.until("alone", "its sidecar was restarted", (it) => {
@@ -146,7 +146,7 @@ describe("whole pods on a real host", { concurrency: false }, () => {
 
   test(
     "restart_policy: Never and OnFailure let pods end, which are replaced, and OnFailure restarts what failed",
-    limit,
+    LIMIT,
     async () => {
       const failed = await lab.until(
         "ends-never",
@@ -165,7 +165,7 @@ describe("whole pods on a real host", { concurrency: false }, () => {
     },
   );
 
-  test("dns_policy: the host's servers, or none but those of dns_config", limit, async () => {
+  test("dns_policy: the host's servers, or none but those of dns_config", LIMIT, async () => {
     const hosts = readFileSync("/etc/resolv.conf", "utf8").match(/^nameserver .*$/gm) ?? [];
     const usable = hosts.filter((line) => !/ (127\.|::1)/.test(line));
     const inherited = await lab.output("dns-default");
@@ -176,7 +176,7 @@ describe("whole pods on a real host", { concurrency: false }, () => {
     assert.deepEqual(own, ["nameserver 192.0.2.53"]);
   });
 
-  test("dns_config: servers, search domains and options, added to what the policy gives", limit, async () => {
+  test("dns_config: servers, search domains and options, added to what the policy gives", LIMIT, async () => {
     for (const service of ["dns-none", "dns-added"]) {
       const text = await lab.output(service);
       assert.match(text, /^nameserver 192\.0\.2\.53$/m);
@@ -185,14 +185,14 @@ describe("whole pods on a real host", { concurrency: false }, () => {
     }
   });
 
-  test("host_network: the host's own network, and its ports as they are", limit, async () => {
+  test("host_network: the host's own network, and its ports as they are", LIMIT, async () => {
     const pod = await lab.ready("host");
     const answer = await fetch(`http://127.0.0.1:${freePort}/passwd`);
     assert.match(await answer.text(), /^root:/);
     assert.equal(pod.status?.hostPorts?.[0]?.hostPort, freePort);
   });
 
-  test("host_network: a port that is taken on the host is reported", limit, async () => {
+  test("host_network: a port that is taken on the host is reported", LIMIT, async () => {
     const pod = await lab.until("host-taken", "has failed or waits", (it) => {
       const container = containerOf(it);
       return container?.lastTermination !== undefined || (it.status?.message ?? "") !== "";
@@ -200,7 +200,7 @@ describe("whole pods on a real host", { concurrency: false }, () => {
     assert.match(JSON.stringify(pod.status), /in use|taken/i);
   });
 
-  test("image_pull_policy: Never and IfNotPresent ask no registry for what is there", limit, async () => {
+  test("image_pull_policy: Never and IfNotPresent ask no registry for what is there", LIMIT, async () => {
     await lab.ready("present-only");
     const pod = await lab.until("never-pulled", "says why", (it) => {
       return (containerOf(it)?.waiting?.message ?? "") !== "";
@@ -208,7 +208,7 @@ describe("whole pods on a real host", { concurrency: false }, () => {
     assert.match(containerOf(pod)?.waiting?.message ?? "", /not (present|here|there)|Never/i);
   });
 
-  test("image: one that can't be had is named with its registry's answer", limit, async () => {
+  test("image: one that can't be had is named with its registry's answer", LIMIT, async () => {
     const pod = await lab.until("image-missing", "says why", (it) => {
       return (
         /ImagePull|ErrImage/.test(containerOf(it)?.waiting?.reason ?? "") &&
@@ -218,14 +218,14 @@ describe("whole pods on a real host", { concurrency: false }, () => {
     assert.notEqual(pod.status?.ready, true);
   });
 
-  test("command: a program that isn't in the image is named", limit, async () => {
+  test("command: a program that isn't in the image is named", LIMIT, async () => {
     const pod = await lab.until("no-entrypoint", "says why", (it) => {
       return JSON.stringify(it.status ?? {}).includes("/no/such/program");
     });
     assert.notEqual(pod.status?.ready, true);
   });
 
-  test("command and args: what looks like an option is none", limit, async () => {
+  test("command and args: what looks like an option is none", LIMIT, async () => {
     const pod = await lab.until("like-an-option", "has ended", (it) => {
       return containerOf(it)?.lastTermination !== undefined;
     });
@@ -235,7 +235,7 @@ describe("whole pods on a real host", { concurrency: false }, () => {
 
   test(
     "image: a name that looks like an option, or a path out of a volume, is refused before anything is stored",
-    limit,
+    LIMIT,
     async () => {
       const image = await lab.refused({ bad: { container: { image: "--privileged", ...shell("true") } } });
       assert.match(image, /container\.image: is not an image reference/);

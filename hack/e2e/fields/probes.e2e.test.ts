@@ -15,10 +15,10 @@ import {
   startPodLab,
 } from "../../system/pod-lab.ts";
 
-const limit = { timeout: 180_000 };
+const LIMIT = { timeout: 180_000 };
 
 /** Quick, so that the tests are; every number is given. */
-const quick = { period_seconds: 1, timeout_seconds: 60, failure_threshold: 1, success_threshold: 1 };
+const QUICK = { period_seconds: 1, timeout_seconds: 60, failure_threshold: 1, success_threshold: 1 };
 const exec = (script: string): Json => ({ exec: { command: ["sh", "-c", script] } });
 const pod = (probes: Json, script = "true", more: Json = {}): Json => ({
   container: { ...shell(script), ...probes },
@@ -32,37 +32,37 @@ function services(http: number, https: number, grpc: number): Readonly<Record<st
   return {
     http: onHost({
       readiness_probe: {
-        ...quick,
+        ...QUICK,
         ...get("/ready?full=1", { http_headers: [{ name: "X-Probe", value: "yes" }] }),
       },
     }),
-    redirected: onHost({ readiness_probe: { ...quick, ...get("/redirect") } }),
-    https: onHost({ readiness_probe: { ...quick, http_get: { port: https, scheme: "HTTPS" } } }),
-    "no-https": onHost({ readiness_probe: { ...quick, ...get("/fine", { scheme: "HTTPS" }) } }),
-    tcp: onHost({ readiness_probe: { ...quick, tcp_socket: { port: http } } }),
-    "tcp-closed": pod({ readiness_probe: { ...quick, tcp_socket: { port: 1 } } }),
-    grpc: onHost({ readiness_probe: { ...quick, grpc: { port: grpc, service: "good" } } }),
-    "grpc-bad": onHost({ readiness_probe: { ...quick, grpc: { port: grpc, service: "bad" } } }),
-    exec: pod({ readiness_probe: { ...quick, ...exec("test -e /tmp/ready") } }),
-    slow: pod({ readiness_probe: { ...quick, timeout_seconds: 1, ...exec("sleep 30") } }),
-    delayed: pod({ readiness_probe: { ...quick, initial_delay_seconds: 3600, ...exec("touch /tmp/asked") } }),
+    redirected: onHost({ readiness_probe: { ...QUICK, ...get("/redirect") } }),
+    https: onHost({ readiness_probe: { ...QUICK, http_get: { port: https, scheme: "HTTPS" } } }),
+    "no-https": onHost({ readiness_probe: { ...QUICK, ...get("/fine", { scheme: "HTTPS" }) } }),
+    tcp: onHost({ readiness_probe: { ...QUICK, tcp_socket: { port: http } } }),
+    "tcp-closed": pod({ readiness_probe: { ...QUICK, tcp_socket: { port: 1 } } }),
+    grpc: onHost({ readiness_probe: { ...QUICK, grpc: { port: grpc, service: "good" } } }),
+    "grpc-bad": onHost({ readiness_probe: { ...QUICK, grpc: { port: grpc, service: "bad" } } }),
+    exec: pod({ readiness_probe: { ...QUICK, ...exec("test -e /tmp/ready") } }),
+    slow: pod({ readiness_probe: { ...QUICK, timeout_seconds: 1, ...exec("sleep 30") } }),
+    delayed: pod({ readiness_probe: { ...QUICK, initial_delay_seconds: 3600, ...exec("touch /tmp/asked") } }),
     patient: pod({
-      readiness_probe: { ...quick, failure_threshold: 3, success_threshold: 3, ...exec(counting) },
+      readiness_probe: { ...QUICK, failure_threshold: 3, success_threshold: 3, ...exec(COUNTING) },
     }),
     // The process lives until the test makes it fail.
-    alive: pod({ liveness_probe: { ...quick, failure_threshold: 2, ...exec("test ! -e /tmp/sick") } }),
+    alive: pod({ liveness_probe: { ...QUICK, failure_threshold: 2, ...exec("test ! -e /tmp/sick") } }),
     // Its liveness would fail at once if startup didn't hold it back.
     starting: pod({
-      startup_probe: { ...quick, failure_threshold: 600, ...exec("test -e /tmp/started") },
-      liveness_probe: { ...quick, ...exec("test -e /tmp/started") },
-      readiness_probe: { ...quick, ...exec("true") },
+      startup_probe: { ...QUICK, failure_threshold: 600, ...exec("test -e /tmp/started") },
+      liveness_probe: { ...QUICK, ...exec("test -e /tmp/started") },
+      readiness_probe: { ...QUICK, ...exec("true") },
     }),
-    "never-up": pod({ startup_probe: { ...quick, failure_threshold: 2, ...exec("false") } }),
+    "never-up": pod({ startup_probe: { ...QUICK, failure_threshold: 2, ...exec("false") } }),
   };
 }
 
 /** Says how often it was asked, and no for the fourth and fifth time. */
-const counting =
+const COUNTING =
   "n=$(cat /tmp/asked 2>/dev/null || echo 0); n=$((n+1)); echo $n > /tmp/asked; test $n -lt 4 -o $n -gt 5";
 
 describe("probes on a real host", { concurrency: false }, () => {
@@ -82,7 +82,7 @@ describe("probes on a real host", { concurrency: false }, () => {
     const ports = [await listen(http), await listen(https), await listen(grpc)] as const;
     lab = await startPodLab();
     await lab.apply(services(...ports));
-  }, limit);
+  }, LIMIT);
   after(async () => {
     http.closeAllConnections();
     http.close();
@@ -90,7 +90,7 @@ describe("probes on a real host", { concurrency: false }, () => {
     https?.close();
     grpc.close();
     await lab?.close();
-  }, limit);
+  }, LIMIT);
 
   /** Runs and is not ready, for the reason that its status gives: any pod is unready at its first moment. */
   const notReady = (service: string, why: RegExp): Promise<LabPod> =>
@@ -99,7 +99,7 @@ describe("probes on a real host", { concurrency: false }, () => {
       return runs && it?.ready !== true && why.test(it?.message ?? "");
     });
 
-  test("readiness_probe.http_get: path, headers and status decide, again and again", limit, async () => {
+  test("readiness_probe.http_get: path, headers and status decide, again and again", LIMIT, async () => {
     await notReady("http", /readiness probe (fails|has not passed yet): .*503/);
     ready = true;
     await lab.ready("http");
@@ -109,29 +109,29 @@ describe("probes on a real host", { concurrency: false }, () => {
     await notReady("http", /readiness probe (fails|has not passed yet): .*503/);
   });
 
-  test("readiness_probe.http_get: a redirect passes, and scheme HTTPS speaks TLS", limit, async () => {
+  test("readiness_probe.http_get: a redirect passes, and scheme HTTPS speaks TLS", LIMIT, async () => {
     await lab.ready("redirected");
     await lab.ready("https");
     await notReady("no-https", /readiness probe (fails|has not passed yet): /);
   });
 
-  test("readiness_probe.tcp_socket: passes when something listens", limit, async () => {
+  test("readiness_probe.tcp_socket: passes when something listens", LIMIT, async () => {
     await lab.ready("tcp");
     await notReady("tcp-closed", /readiness probe (fails|has not passed yet): .*ECONNREFUSED/);
   });
 
-  test("readiness_probe.grpc: passes when the service is SERVING", limit, async () => {
+  test("readiness_probe.grpc: passes when the service is SERVING", LIMIT, async () => {
     await lab.ready("grpc");
     await notReady("grpc-bad", /readiness probe (fails|has not passed yet): .*NOT_SERVING/);
   });
 
-  test("readiness_probe.exec: passes when the command ends with 0", limit, async () => {
+  test("readiness_probe.exec: passes when the command ends with 0", LIMIT, async () => {
     await notReady("exec", /readiness probe (fails|has not passed yet): .*exit code 1/);
     await lab.exec("exec", ["touch", "/tmp/ready"]);
     await lab.ready("exec");
   });
 
-  test("probe.timeout_seconds: what takes longer has failed", limit, async () => {
+  test("probe.timeout_seconds: what takes longer has failed", LIMIT, async () => {
     const { status } = await notReady(
       "slow",
       /readiness probe (fails|has not passed yet): no end within 1000 ms/,
@@ -139,7 +139,7 @@ describe("probes on a real host", { concurrency: false }, () => {
     assert.equal(status?.containers?.[0]?.restartCount ?? 0, 0);
   });
 
-  test("probe.initial_delay_seconds: nothing is asked before", limit, async () => {
+  test("probe.initial_delay_seconds: nothing is asked before", LIMIT, async () => {
     await notReady("delayed", /readiness probe has not answered yet/);
     // A probe of the same period without a delay is made several times meanwhile.
     const asked = async () => Number((await lab.exec("patient", ["cat", "/tmp/asked"])).stdout);
@@ -152,7 +152,7 @@ describe("probes on a real host", { concurrency: false }, () => {
 
   test(
     "probe.period_seconds, success_threshold and failure_threshold: so many answers in a row",
-    limit,
+    LIMIT,
     async () => {
       await lab.ready("patient");
       const count = async () => Number((await lab.exec("patient", ["cat", "/tmp/asked"])).stdout);
@@ -163,7 +163,7 @@ describe("probes on a real host", { concurrency: false }, () => {
     },
   );
 
-  test("liveness_probe: a container that fails it is restarted", limit, async () => {
+  test("liveness_probe: a container that fails it is restarted", LIMIT, async () => {
     await lab.ready("alive");
     await lab.exec("alive", ["touch", "/tmp/sick"]);
     const pod = await lab.until("alive", "was restarted", (it) => (containerOf(it)?.restartCount ?? 0) > 0);
@@ -171,7 +171,7 @@ describe("probes on a real host", { concurrency: false }, () => {
     await lab.ready("alive");
   });
 
-  test("startup_probe: holds the others back until it has passed once", limit, async () => {
+  test("startup_probe: holds the others back until it has passed once", LIMIT, async () => {
     const waiting = await notReady("starting", /startup probe (fails|has not passed yet): .*exit code 1/);
     assert.notEqual(containerOf(waiting)?.started, true);
     await lab.exec("starting", ["touch", "/tmp/started"]);
@@ -180,7 +180,7 @@ describe("probes on a real host", { concurrency: false }, () => {
     assert.equal(containerOf(pod)?.restartCount ?? 0, 0, "liveness wasn't asked before");
   });
 
-  test("startup_probe: a container that never comes up is restarted", limit, async () => {
+  test("startup_probe: a container that never comes up is restarted", LIMIT, async () => {
     await lab.until("never-up", "was restarted", (it) => (containerOf(it)?.restartCount ?? 0) > 0);
   });
 });

@@ -3,11 +3,11 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
 import { containerOf, type Json, type PodLab, shell, startPodLab } from "../../system/pod-lab.ts";
 
-const limit = { timeout: 180_000 };
+const LIMIT = { timeout: 180_000 };
 
 const field = (name: string, field_ref: string) => ({ name, field_ref });
 const amount = (name: string, resource_field_ref: string) => ({ name, resource_field_ref });
-const device = "example.com/log";
+const DEVICE = "example.com/log";
 
 const services: Readonly<Record<string, Json>> = {
   facts: {
@@ -51,10 +51,10 @@ const services: Readonly<Record<string, Json>> = {
   terminal: { container: { tty: true, stdin: true, ...shell("test -t 0 && test -t 1 && tty") } },
   plain: { container: shell("tty; true") },
   device: {
-    container: { ...shell("ls /dev/forage*"), resources: { limits: { extended: { [device]: "1" } } } },
+    container: { ...shell("ls /dev/forage*"), resources: { limits: { extended: { [DEVICE]: "1" } } } },
   },
   "no-device": {
-    container: { ...shell("true"), resources: { limits: { extended: { [device]: "2" } } } },
+    container: { ...shell("true"), resources: { limits: { extended: { [DEVICE]: "2" } } } },
   },
   other: { container: shell("true"), pod_config: { runtime_class_name: "wrapped" } },
   "no-such-class": { container: shell("true"), pod_config: { runtime_class_name: "elsewhere" } },
@@ -72,15 +72,15 @@ describe("what a process gets from its pod and its host", { concurrency: false }
         });
         return {
           runtimeClasses: { wrapped: wrapper },
-          devices: { [device]: [{ path: "/dev/null", containerPath: "/dev/forage0" }] },
+          devices: { [DEVICE]: [{ path: "/dev/null", containerPath: "/dev/forage0" }] },
         };
       },
     });
     await lab.apply(services);
-  }, limit);
-  after(() => lab?.close(), limit);
+  }, LIMIT);
+  after(() => lab?.close(), LIMIT);
 
-  test("env.field_ref: facts about the pod and its node", limit, async () => {
+  test("env.field_ref: facts about the pod and its node", LIMIT, async () => {
     const text = await lab.output("facts");
     const pod = await lab.ready("facts");
     const lines = new Set(text.split("\n"));
@@ -103,7 +103,7 @@ describe("what a process gets from its pod and its host", { concurrency: false }
 
   test(
     "env.resource_field_ref: whole cores and bytes, the node's where there is no limit",
-    limit,
+    LIMIT,
     async () => {
       const [amounts, disk] = (await lab.output("amounts")).split("\n");
       assert.equal(amounts, `1 ${16 * 1024 ** 2} 0 2 ${32 * 1024 ** 2}`);
@@ -111,7 +111,7 @@ describe("what a process gets from its pod and its host", { concurrency: false }
     },
   );
 
-  test("stdin: kept open, or at its end from the start", limit, async () => {
+  test("stdin: kept open, or at its end from the start", LIMIT, async () => {
     await lab.output("closed");
     await lab.ready("open");
     const { stdout } = await lab.exec("open", ["sh", "-c", "tr '\\0' ' ' < /proc/1/cmdline"]);
@@ -119,12 +119,12 @@ describe("what a process gets from its pod and its host", { concurrency: false }
     assert.equal(await lab.output("closed"), "ended\n");
   });
 
-  test("tty: a terminal for the process, or none", limit, async () => {
+  test("tty: a terminal for the process, or none", LIMIT, async () => {
     assert.match(await lab.output("terminal"), /^\/dev\//);
     assert.match(await lab.output("plain"), /not a tty/);
   });
 
-  test("resources.extended: devices that the agent declares, as many as there are", limit, async () => {
+  test("resources.extended: devices that the agent declares, as many as there are", LIMIT, async () => {
     assert.equal(await lab.output("device"), "/dev/forage0\n");
     const refused = await lab.until("no-device", "has a reason", (pod) => (pod.unschedulable ?? "") !== "");
     assert.match(refused.unschedulable ?? "", /insufficient example\.com\/log/);
@@ -132,7 +132,7 @@ describe("what a process gets from its pod and its host", { concurrency: false }
 
   test(
     "runtime_class_name: the runtime that the agent declares, and no node where none does",
-    limit,
+    LIMIT,
     async () => {
       await lab.ready("other");
       assert.match(readFileSync(`${lab.host.dir}/wrapped.log`, "utf8"), /create/);

@@ -3,10 +3,10 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
 import { type Json, type PodLab, shell, startPodLab } from "../../system/pod-lab.ts";
 
-const limit = { timeout: 180_000 };
+const LIMIT = { timeout: 180_000 };
 
-const status = "grep -E '^(Cap|NoNewPrivs|Seccomp:)' /proc/self/status";
-const identity = "id -u; id -g; id -G";
+const STATUS = "grep -E '^(Cap|NoNewPrivs|Seccomp:)' /proc/self/status";
+const IDENTITY = "id -u; id -g; id -G";
 /** Numbers of capabilities in a mask. */
 const NET_BIND_SERVICE = 10n;
 const NET_ADMIN = 12n;
@@ -31,35 +31,35 @@ const withVolume = (service: Json, volumes: readonly Json[]): Json => ({
 });
 
 const services: Readonly<Record<string, Json>> = {
-  plain: secured({}, `${identity}; ${status}`),
-  bare: { container: shell(status) },
-  user: secured({ run_as_user: 1234, run_as_group: 2345 }, identity),
-  "user-only": secured({ run_as_user: 1234 }, identity),
+  plain: secured({}, `${IDENTITY}; ${STATUS}`),
+  bare: { container: shell(STATUS) },
+  user: secured({ run_as_user: 1234, run_as_group: 2345 }, IDENTITY),
+  "user-only": secured({ run_as_user: 1234 }, IDENTITY),
   "root-refused": secured({ run_as_non_root: true }, "true"),
-  "not-root": secured({ run_as_non_root: true, run_as_user: 1234 }, identity),
+  "not-root": secured({ run_as_non_root: true, run_as_user: 1234 }, IDENTITY),
   "read-only": withVolume(
     secured({ read_only_root_filesystem: true }, "touch /x 2>&1; touch /scratch/y && echo written"),
     [{ name: "scratch", empty_dir: {} }],
   ),
-  privileged: secured({ privileged: true }, `${status}; test -c /dev/kmsg && echo devices`),
-  escalating: secured({ allow_privilege_escalation: true }, status),
-  capabilities: secured({ capabilities: { add: ["NET_ADMIN"], drop: ["ALL"] } }, status),
-  dropped: secured({ capabilities: { drop: ["CHOWN"] } }, status),
-  unconfined: secured({ seccomp_profile: "Unconfined" }, status),
-  default: secured({ seccomp_profile: "RuntimeDefault" }, status),
+  privileged: secured({ privileged: true }, `${STATUS}; test -c /dev/kmsg && echo devices`),
+  escalating: secured({ allow_privilege_escalation: true }, STATUS),
+  capabilities: secured({ capabilities: { add: ["NET_ADMIN"], drop: ["ALL"] } }, STATUS),
+  dropped: secured({ capabilities: { drop: ["CHOWN"] } }, STATUS),
+  unconfined: secured({ seccomp_profile: "Unconfined" }, STATUS),
+  default: secured({ seccomp_profile: "RuntimeDefault" }, STATUS),
   profile: secured({ seccomp_profile: "no-mkdir.json" }, "mkdir /tmp/x 2>&1; touch /tmp/y && echo touched"),
   selinux: secured({ se_linux_type: "container_t" }, "true"),
-  "pod-user": inPod({ run_as_user: 1234, run_as_group: 2345 }, identity),
-  "own-user": inPod({ run_as_user: 1234, run_as_group: 2345 }, identity, {
+  "pod-user": inPod({ run_as_user: 1234, run_as_group: 2345 }, IDENTITY),
+  "own-user": inPod({ run_as_user: 1234, run_as_group: 2345 }, IDENTITY, {
     security_context: { run_as_user: 99 },
   }),
   "pod-not-root": inPod({ run_as_non_root: true }, "true"),
-  "pod-seccomp": inPod({ seccomp_profile: "Unconfined" }, status),
-  groups: inPod({ supplemental_groups: [3001, 3002], run_as_user: 1234 }, identity),
+  "pod-seccomp": inPod({ seccomp_profile: "Unconfined" }, STATUS),
+  groups: inPod({ supplemental_groups: [3001, 3002], run_as_user: 1234 }, IDENTITY),
   "fs-group": withVolume(
     inPod(
       { fs_group: 4001, run_as_user: 1234 },
-      `${identity}; stat -c '%g %A' /scratch; touch /scratch/x && stat -c %g /scratch/x`,
+      `${IDENTITY}; stat -c '%g %A' /scratch; touch /scratch/x && stat -c %g /scratch/x`,
     ),
     [{ name: "scratch", empty_dir: {} }],
   ),
@@ -78,8 +78,8 @@ describe("security of containers and pods on a real host", { concurrency: false 
       },
     });
     await lab.apply(services);
-  }, limit);
-  after(() => lab?.close(), limit);
+  }, LIMIT);
+  after(() => lab?.close(), LIMIT);
 
   /** A line of /proc/self/status as the container sees it. */
   async function statusOf(service: string, name: string): Promise<string> {
@@ -98,7 +98,7 @@ describe("security of containers and pods on a real host", { concurrency: false 
     return `${message} ${containers?.[0]?.waiting?.message} ${containers?.[0]?.lastTermination?.message}`;
   }
 
-  test("security_context.run_as_user and run_as_group: who the process is", limit, async () => {
+  test("security_context.run_as_user and run_as_group: who the process is", LIMIT, async () => {
     assert.equal(await lab.output("user"), "1234\n2345\n2345\n");
     assert.match(await lab.output("user-only"), /^1234\n0\n/);
     assert.match(await lab.output("plain"), /^0\n0\n/);
@@ -106,7 +106,7 @@ describe("security of containers and pods on a real host", { concurrency: false 
 
   test(
     "security_context.run_as_non_root: an image that runs as root is refused with the reason",
-    limit,
+    LIMIT,
     async () => {
       assert.match(await refusal("root-refused"), /root/);
       assert.match(await refusal("pod-not-root"), /root/);
@@ -114,18 +114,18 @@ describe("security of containers and pods on a real host", { concurrency: false 
     },
   );
 
-  test("security_context.read_only_root_filesystem: only volumes can be written", limit, async () => {
+  test("security_context.read_only_root_filesystem: only volumes can be written", LIMIT, async () => {
     assert.match(await lab.output("read-only"), /Read-only file system\nwritten\n$/);
   });
 
-  test("security_context.privileged: all capabilities and devices, no filter", limit, async () => {
+  test("security_context.privileged: all capabilities and devices, no filter", LIMIT, async () => {
     assert.equal(await has("privileged", SYS_ADMIN), true);
     assert.equal(await statusOf("privileged", "Seccomp"), "0");
     assert.match(await lab.output("privileged"), /devices\n$/);
     assert.equal(await has("plain", SYS_ADMIN), false);
   });
 
-  test("security_context.allow_privilege_escalation: forbidden unless it is set", limit, async () => {
+  test("security_context.allow_privilege_escalation: forbidden unless it is set", LIMIT, async () => {
     assert.equal(await statusOf("escalating", "NoNewPrivs"), "0");
     assert.equal(await statusOf("plain", "NoNewPrivs"), "1");
     assert.equal(
@@ -135,7 +135,7 @@ describe("security of containers and pods on a real host", { concurrency: false 
     );
   });
 
-  test("security_context.capabilities: add and drop, ALL among them", limit, async () => {
+  test("security_context.capabilities: add and drop, ALL among them", LIMIT, async () => {
     assert.equal(await has("plain", CHOWN), true);
     assert.equal(await has("capabilities", NET_ADMIN), true);
     assert.equal(await has("capabilities", CHOWN), false);
@@ -146,7 +146,7 @@ describe("security of containers and pods on a real host", { concurrency: false 
 
   test(
     "security_context.seccomp_profile: RuntimeDefault, Unconfined or a profile of the host's",
-    limit,
+    LIMIT,
     async () => {
       assert.equal(await statusOf("default", "Seccomp"), "2");
       assert.equal(await statusOf("plain", "Seccomp"), "2", "the default");
@@ -155,7 +155,7 @@ describe("security of containers and pods on a real host", { concurrency: false 
     },
   );
 
-  test("security_context.se_linux_type: refused where the host has no SELinux", limit, async () => {
+  test("security_context.se_linux_type: refused where the host has no SELinux", LIMIT, async () => {
     const decided = await lab.until("selinux", "runs or is refused", ({ status: it }) => {
       return it?.ready === true || (it?.message ?? "") !== "";
     });
@@ -164,23 +164,23 @@ describe("security of containers and pods on a real host", { concurrency: false 
 
   test(
     "pod security_context.run_as_user and run_as_group: for containers that say nothing else",
-    limit,
+    LIMIT,
     async () => {
       assert.equal(await lab.output("pod-user"), "1234\n2345\n2345\n");
       assert.match(await lab.output("own-user"), /^99\n2345\n/);
     },
   );
 
-  test("pod security_context.seccomp_profile: for containers that say nothing else", limit, async () => {
+  test("pod security_context.seccomp_profile: for containers that say nothing else", LIMIT, async () => {
     assert.equal(await statusOf("pod-seccomp", "Seccomp"), "0");
   });
 
-  test("pod security_context.supplemental_groups: the process is in them", limit, async () => {
+  test("pod security_context.supplemental_groups: the process is in them", LIMIT, async () => {
     const [, , groups = ""] = (await lab.output("groups")).split("\n");
     for (const group of ["3001", "3002"]) assert.ok(groups.split(" ").includes(group), groups);
   });
 
-  test("pod security_context.fs_group: owns the volumes, and the process is in it", limit, async () => {
+  test("pod security_context.fs_group: owns the volumes, and the process is in it", LIMIT, async () => {
     const [uid, , groups = "", volume = "", file] = (await lab.output("fs-group")).split("\n");
     assert.equal(uid, "1234");
     assert.ok(groups.split(" ").includes("4001"), groups);

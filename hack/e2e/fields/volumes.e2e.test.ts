@@ -4,7 +4,7 @@ import { createServer } from "node:net";
 import { after, before, describe, test } from "node:test";
 import { type Json, type LabPod, type PodLab, shell, startPodLab } from "../../system/pod-lab.ts";
 
-const limit = { timeout: 180_000 };
+const LIMIT = { timeout: 180_000 };
 
 const mount = (name: string, mount_path: string, more: Json = {}): Json => ({ name, mount_path, ...more });
 const pod = (volumes: readonly Json[], mounts: readonly Json[], script: string, more: Json = {}): Json => ({
@@ -77,26 +77,26 @@ describe("volumes on a real host", { concurrency: false }, () => {
     symlinkSync("/etc", `${dir}/links/out`);
     await new Promise<void>((resolve) => socket.listen(`${dir}/socket`, resolve));
     await lab.apply(services(dir));
-  }, limit);
+  }, LIMIT);
   after(async () => {
     socket.close();
     await lab?.close();
-  }, limit);
+  }, LIMIT);
 
   async function trouble(service: string): Promise<string> {
     const found = await lab.until(service, "says what is wrong", (it) => troubleOf(it) !== "");
     return troubleOf(found);
   }
 
-  test("volumes.empty_dir: shared by all containers of a pod, writable by everyone", limit, async () => {
+  test("volumes.empty_dir: shared by all containers of a pod, writable by everyone", LIMIT, async () => {
     assert.equal(await lab.output("scratch"), "init\n777\n");
   });
 
-  test("volumes.empty_dir.size_limit: no more can be written, and the pod goes on", limit, async () => {
+  test("volumes.empty_dir.size_limit: no more can be written, and the pod goes on", LIMIT, async () => {
     assert.match(await lab.output("limited"), /No space left on device[\s\S]*again\n$/);
   });
 
-  test("volumes.empty_dir.medium: Memory is a tmpfs with its size", limit, async () => {
+  test("volumes.empty_dir.medium: Memory is a tmpfs with its size", LIMIT, async () => {
     const text = await lab.output("memory");
     assert.match(text, /^tmpfs\n/);
     assert.match(text, /No space left on device/);
@@ -105,17 +105,17 @@ describe("volumes on a real host", { concurrency: false }, () => {
 
   test(
     "volume_mounts.sub_path and read_only: a part of a volume, and one that can't be written",
-    limit,
+    LIMIT,
     async () => {
       assert.match(await lab.output("parts"), /^deep\ndeep\n.*Read-only file system\n$/);
     },
   );
 
-  test("volume_mounts.sub_path: a link out of the volume is refused", limit, async () => {
+  test("volume_mounts.sub_path: a link out of the volume is refused", LIMIT, async () => {
     assert.match(await trouble("escape"), /out|leaves|outside/);
   });
 
-  test("volumes.host_path: every type, made or checked", limit, async () => {
+  test("volumes.host_path: every type, made or checked", LIMIT, async () => {
     assert.equal(await lab.output("there"), "hello\n");
     assert.equal(await lab.output("file"), "hello\n");
     assert.equal(await lab.output("unchecked"), "hello\n");
@@ -127,7 +127,7 @@ describe("volumes on a real host", { concurrency: false }, () => {
     assert.equal(readFileSync(`${dir}/made/file`, "utf8"), "into\n");
   });
 
-  test("volumes.host_path: a missing path or one of another type is reported", limit, async () => {
+  test("volumes.host_path: a missing path or one of another type is reported", LIMIT, async () => {
     assert.match(await trouble("no-directory"), /missing/);
     assert.match(await trouble("not-a-file"), /there.*(file|directory)/i);
     assert.match(await trouble("not-a-block-device"), /\/dev\/null.*block/i);
@@ -136,7 +136,7 @@ describe("volumes on a real host", { concurrency: false }, () => {
 
   test(
     "volumes.nfs: a server that can't be reached holds up its pod alone, which says so",
-    limit,
+    LIMIT,
     async () => {
       assert.match(await trouble("no-nfs"), /nfs|127\.0\.0\.1/i);
       await lab.ready("scratch");

@@ -1,0 +1,54 @@
+import assert from "node:assert/strict";
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import type { Readable } from "node:stream";
+import { text } from "node:stream/consumers";
+import { test } from "node:test";
+import { waitFor } from "../lib/wait-for.ts";
+
+const PRELOAD = join(import.meta.dirname, "..", "tests", "enter-own-network.ts");
+const LIMIT = { timeout: 60_000 };
+
+test(
+  "a test file has a network with an address and a route of its own, which is gone at its end",
+  LIMIT,
+  async () => {
+    const print =
+      "console.log(process.env.FORAGE_TEST_NETWORK, Object.keys(os.networkInterfaces()).sort().join())";
+    const program = start(`const os = require("node:os"); ${print}; process.exitCode = 7;`);
+    const [output, [exitCode]] = await Promise.all([text(program.stdout), once(program, "exit")]);
+    const [name = "", interfaces] = output.trim().split(" ");
+    assert.equal(exitCode, 7, "its exit code is the file's");
+    assert.equal(interfaces, "host0,lo,nothing0");
+    assert.equal(name, `fgt-${program.pid}`);
+    assert.equal(existsSync(`/run/netns/${name}`), false);
+  },
+);
+
+test(
+  "a test file that is ended ends its process inside, too, and those that start next remove its network",
+  LIMIT,
+  async () => {
+    const program = start("console.log(process.pid); setInterval(() => {}, 1000);");
+    const [pid] = await once(program.stdout.setEncoding("utf8"), "data");
+    const inside = `/proc/${Number(pid)}`;
+    assert.equal(existsSync(inside), true);
+    program.kill("SIGTERM");
+    await once(program, "exit");
+    await waitFor(() => !existsSync(inside), { what: "the process inside ends", limitMs: 30_000 });
+    const left = `/run/netns/fgt-${program.pid}`;
+    assert.equal(existsSync(left), true);
+    await once(start(""), "exit");
+    assert.equal(existsSync(left), false);
+  },
+);
+
+function start(script: string): ChildProcessByStdio<null, Readable, null> {
+  const { FORAGE_TEST_NETWORK: _, NODE_TEST_CONTEXT: __, ...env } = process.env;
+  return spawn(process.execPath, ["--import", PRELOAD, "--eval", script], {
+    env,
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+}

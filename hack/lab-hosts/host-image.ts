@@ -1,0 +1,162 @@
+import { createHash } from "node:crypto";
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { goArchitecture } from "../lib/architecture.ts";
+import { cacheDir } from "../lib/cache-dir.ts";
+import { type HostTool, installMissing } from "../lib/host-tools.ts";
+import { run } from "../lib/run.ts";
+
+/** A bare Debian, as an operator's host is before anything of Forage is there. */
+export interface HostImage {
+  /** The file system. Read-only: hosts write to disks of their own. */
+  readonly root: string;
+  /** Debian's packages that Forage's packages depend on, so that hosts need no other network. */
+  readonly dependencies: string;
+}
+
+const SUITE = "bookworm";
+
+/** Debian's packages of a host, beside the essential ones. */
+const BASE = [
+  ...["systemd-sysv", "dbus", "udev", "kmod", "iproute2", "iputils-ping", "procps", "ca-certificates"],
+  ...["curl", "less", "zstd", "apt", "debconf", "openssh-server"],
+];
+
+/** The packages that those of Forage depend on or recommend. `dependencies` holds them with their own dependencies. */
+const DEPENDENCIES = [
+  ...["containerd", "runc", "containernetworking-plugins", "nftables", "conntrack", "mount", "e2fsprogs"],
+  ...["git", "busybox-static", "ndisc6", "libndp-tools", "libstdc++6", "libgcc-s1", "faketime"],
+];
+
+/** Makes images much smaller. Forage's packages keep theirs, since the rules are gone before they are installed. */
+const LEFT_OUT = ["/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*"];
+
+const APT_SETTINGS = `APT::Install-Recommends "false";
+DPkg::Options { "--force-unsafe-io"; };
+`;
+
+/** In a container, version 1 of cgroups comes read-only. A host of its own kernel has nothing to do here. */
+const WRITABLE_CGROUPS = `[Unit]
+Description=Writable cgroups, as hosts have them
+DefaultDependencies=no
+Before=sysinit.target
+ConditionVirtualization=container
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/bin/sh -c 'for dir in /sys/fs/cgroup/*/; do mount -o remount,bind,rw "$dir" || true; done'
+
+[Install]
+WantedBy=sysinit.target
+`;
+
+/** A host that is ready answers with its whole journal, also after a power failure. */
+const JOURNAL = "[Journal]\nStorage=persistent\nSyncIntervalSec=1s\n";
+
+const IMAGE_TOOLS: readonly HostTool[] = [
+  { package: "mmdebstrap", isThere: () => existsSync("/usr/bin/mmdebstrap") },
+];
+const BUILD_LIMIT_MS = 15 * 60_000;
+/** Images of other versions are removed when a new one is built. */
+const IMAGES = "lab-images";
+
+/** Returns the image, and builds it unless the cache has one of the same content. */
+export async function ensureHostImage(report: (detail: string) => void): Promise<HostImage> {
+  const images = join(cacheDir(), IMAGES);
+  const dir = join(images, contentHash());
+  if (!existsSync(dir)) {
+    await installMissing(IMAGE_TOOLS, { report });
+    report(`building a Debian ${SUITE} image (once; some minutes)`);
+    mkdirSync(images, { recursive: true });
+    const partial = mkdtempSync(join(images, "partial-"));
+    try {
+      await buildImage(partial);
+      renameSync(partial, dir);
+    } catch (error) {
+      rmSync(partial, { recursive: true, force: true });
+      // Another run may have been faster.
+      if (!existsSync(dir)) throw error;
+    }
+  }
+  return { root: join(dir, "root"), dependencies: join(dir, "dependencies") };
+}
+
+async function buildImage(dir: string): Promise<void> {
+  chmodSync(dir, 0o755);
+  const root = join(dir, "root");
+  const dependencies = join(dir, "dependencies");
+  mkdirSync(dependencies);
+  const archives = '"$1/var/cache/apt/archives"';
+  const download = `chroot "$1" apt-get install --yes --no-install-recommends --download-only ${DEPENDENCIES.join(" ")}`;
+  await run(
+    "mmdebstrap",
+    [
+      ...["--variant=minbase", `--include=${BASE.join(",")}`, "--aptopt=Acquire::Languages none"],
+      ...LEFT_OUT.map((path) => `--dpkgopt=path-exclude=${path}`),
+      "--dpkgopt=force-unsafe-io",
+      `--customize-hook=${download}`,
+      `--customize-hook=find ${archives} -name '*.deb' -exec mv -t '${dependencies}' {} +`,
+      ...[SUITE, root],
+    ],
+    { timeoutMs: BUILD_LIMIT_MS },
+  );
+  adaptRoot(root);
+}
+
+function adaptRoot(root: string): void {
+  const write = (path: string, text: string): void => {
+    mkdirSync(join(root, path, ".."), { recursive: true });
+    writeFileSync(join(root, path), text);
+  };
+  const link = (path: string, target: string): void => {
+    rmSync(join(root, path), { force: true });
+    mkdirSync(join(root, path, ".."), { recursive: true });
+    symlinkSync(target, join(root, path));
+  };
+  write("etc/apt/sources.list", "");
+  write("etc/apt/apt.conf.d/90lab", APT_SETTINGS);
+  rmSync(join(root, "etc/dpkg/dpkg.cfg.d/99mmdebstrap"), { force: true });
+  write("etc/systemd/journald.conf.d/90-lab.conf", JOURNAL);
+  write("etc/systemd/system/lab-cgroups.service", WRITABLE_CGROUPS);
+  link("etc/systemd/system/sysinit.target.wants/lab-cgroups.service", "../lab-cgroups.service");
+  link(
+    "etc/systemd/system/multi-user.target.wants/systemd-networkd.service",
+    "/lib/systemd/system/systemd-networkd.service",
+  );
+  // They ask for, or wait for, what a lab doesn't have.
+  for (const unit of ["systemd-firstboot.service", "systemd-networkd-wait-online.service", "apt-daily.timer"])
+    link(`etc/systemd/system/${unit}`, "/dev/null");
+  // Every host makes its own.
+  for (const name of readdirSync(join(root, "etc/ssh")))
+    if (name.startsWith("ssh_host_")) rmSync(join(root, "etc/ssh", name));
+  link("etc/systemd/system/ssh.service", "/dev/null");
+  write("etc/machine-id", "");
+}
+
+function contentHash(): string {
+  return createHash("sha256")
+    .update(readFileSync(import.meta.filename))
+    .update(goArchitecture())
+    .digest("hex")
+    .slice(0, 16);
+}
+
+/** Copies Debian's packages of the image beside others. */
+export function copyDependencies(image: HostImage, to: string): void {
+  mkdirSync(to, { recursive: true });
+  for (const file of readdirSync(image.dependencies))
+    copyFileSync(join(image.dependencies, file), join(to, file));
+}

@@ -1,0 +1,72 @@
+import { readdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import type { Progress } from "../instance/progress.ts";
+import { goArchitecture } from "../lib/architecture.ts";
+import { buildPackages } from "../packaging/build-packages.ts";
+import { PACKAGES_DIR } from "./host-driver.ts";
+import { copyDependencies, ensureHostImage } from "./host-image.ts";
+import type { Lab } from "./lab.ts";
+import type { LabHost } from "./lab-plan.ts";
+import { writePackageIndex } from "./package-repository.ts";
+
+const PROVISION = join(import.meta.dirname, "provision");
+const SCRIPTS_DIR = "/root/provision";
+const INSTALL_LIMIT_MS = 10 * 60_000;
+
+/** Builds the packages of the checkout into the lab's repository. Without a version they have that of the checkout. */
+export async function providePackages(
+  lab: Lab,
+  checkout: string,
+  version: string | undefined,
+  progress: Progress,
+): Promise<void> {
+  const dir = lab.path("packages");
+  const image = await ensureHostImage(() => {});
+  copyDependencies(image, dir);
+  // An earlier version stays out of the index, so that an upgrade has one way to go.
+  for (const file of readdirSync(dir)) if (/^forage[-_]/.test(file)) rmSync(join(dir, file));
+  const flags = { architectures: [goArchitecture()], formats: ["deb"], outDir: dir, version } as const;
+  await buildPackages(checkout, flags, progress);
+  await writePackageIndex(dir);
+}
+
+/** Lets the host install from the lab's repository, as from an operator's own. */
+export async function usePackages(lab: Lab, { name }: LabHost): Promise<void> {
+  for (const script of readdirSync(PROVISION))
+    await lab.copy(name, join(PROVISION, script), join(SCRIPTS_DIR, script));
+  await provision(lab, name, "use-packages.sh", [PACKAGES_DIR]);
+}
+
+/** Installs the coordinator and every agent as an operator does, and returns when all nodes are Ready. */
+export async function installFleet(lab: Lab, { step }: Progress): Promise<void> {
+  const { coordinator, hosts } = lab;
+  await step(`coordinator on ${coordinator.name}`, async () => {
+    await usePackages(lab, coordinator);
+    await provision(lab, coordinator.name, "install-coordinator.sh", []);
+  });
+  const agents = hosts.filter(({ runsAgent }) => runsAgent);
+  await step(`agents on ${agents.map(({ name }) => name).join(", ")}`, () =>
+    Promise.all(agents.map((host) => installAgent(lab, host))),
+  );
+}
+
+/** Installs the agent and joins the fleet with the line that the coordinator's host has printed. */
+export async function installAgent(lab: Lab, host: LabHost): Promise<void> {
+  await usePackages(lab, host);
+  await provision(lab, host.name, "install-agent.sh", await joinCommand(lab, host));
+}
+
+/** Returns the command that joins the host, from `forage node add`. */
+export async function joinCommand(lab: Lab, { name, labels }: LabHost): Promise<readonly string[]> {
+  const flags = Object.entries(labels).flatMap(([key, value]) => ["--label", `${key}=${value}`]);
+  const address = `${lab.coordinator.address}:7600`;
+  const { stdout } = await lab.forage(["node", "add", name, "--coordinator", address, ...flags]);
+  return stdout
+    .trim()
+    .replace(/^sudo /, "")
+    .split(" ");
+}
+
+async function provision(lab: Lab, host: string, script: string, args: readonly string[]): Promise<void> {
+  await lab.exec(host, ["sh", join(SCRIPTS_DIR, script), ...args], { timeoutMs: INSTALL_LIMIT_MS });
+}

@@ -1,0 +1,166 @@
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { type HostTool, installMissing } from "../lib/host-tools.ts";
+import { type RunOptions, type RunResult, run } from "../lib/run.ts";
+import { SetupError } from "../lib/setup-error.ts";
+import { waitFor } from "../lib/wait-for.ts";
+import { makeGroups, removeGroups } from "./cgroups.ts";
+import { removeDisks } from "./host-disk.ts";
+import type { BootOptions, HostDriver } from "./host-driver.ts";
+import { ensureHostImage } from "./host-image.ts";
+import { CONTROL_BRIDGE, createPort, networkName } from "./lab-network.ts";
+import { controlAddress, type LabHost } from "./lab-plan.ts";
+import { labPaths } from "./lab-state.ts";
+import { launchHost, recallHost, rememberHost } from "./launch-host.ts";
+import { ensureBaseDisk, ensureUmlDisk } from "./uml-disk.ts";
+import { ensureUmlKernel } from "./uml-kernel.ts";
+
+const UML_TOOLS: readonly HostTool[] = [
+  { package: "openssh-client", isThere: () => existsSync("/usr/bin/ssh") },
+  { package: "e2fsprogs", isThere: () => existsSync("/sbin/mke2fs") },
+];
+/** Enough for containerd, an agent and a coordinator, with some pods. */
+const MEMORY = "1G";
+const BOOT_LIMIT_MS = 180_000;
+const SHUT_DOWN_LIMIT_MS = 120_000;
+const EVERY_MS = 100;
+const ENVIRONMENT = [
+  "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+  ...["HOME=/root", "LC_ALL=C.UTF-8", "DEBIAN_FRONTEND=noninteractive"],
+];
+
+/** Makes hosts with user-mode Linux: each has a kernel, a clock and memory of its own, and needs no rights of the processor. */
+export function umlDriver(lab: string): HostDriver {
+  const groupName = `forage-lab-${lab}`;
+  const dirOf = ({ name }: LabHost): string => join(labPaths(lab).hosts, name);
+  const processFile = (host: LabHost): string => join(dirOf(host), "process.json");
+  const consoleFile = (host: LabHost): string => join(dirOf(host), "console.log");
+  const keyFile = join(labPaths(lab).dir, "key");
+  const isRunning = (host: LabHost): boolean => recallHost(processFile(host)) !== undefined;
+
+  const reach = (host: LabHost, argv: readonly string[], options: readonly string[] = []): string[] => {
+    if (!isRunning(host))
+      throw new SetupError("NOT_READY", `${host.name} is off`, `sudo hack/lab boot ${host.name}`);
+    return [
+      ...[`--net=/run/netns/${networkName(lab)}`, "--", "ssh", "-i", keyFile, ...options, ...SSH_OPTIONS],
+      ...[`root@${controlAddress(host)}`, ["env", ...ENVIRONMENT, ...argv].map(quote).join(" ")],
+    ];
+  };
+  const exec = (host: LabHost, argv: readonly string[], options?: RunOptions): Promise<RunResult> =>
+    run("nsenter", reach(host, argv), options);
+  return {
+    kind: "uml",
+    async prepare(report) {
+      await installMissing(UML_TOOLS, { report });
+      await ensureBaseDisk((await ensureHostImage(report)).root);
+      await ensureUmlKernel(report);
+    },
+    async boot(host, options) {
+      if (isRunning(host)) return;
+      const dir = dirOf(host);
+      mkdirSync(dir, { recursive: true });
+      ensureKey(keyFile);
+      const { root: image } = await ensureHostImage(() => {});
+      const { packages } = options;
+      const disk = await ensureUmlDisk({ dir, image, host, packages, publicKey: `${keyFile}.pub` });
+      await removeGroups(groupName, host.name);
+      await createPort(lab, portOf(host), `v-${host.name}`.slice(0, 15), options.bridge);
+      await createPort(lab, `vm-${host.name}`.slice(0, 15), `w-${host.name}`.slice(0, 15), CONTROL_BRIDGE);
+      const kernel = await ensureUmlKernel(() => {});
+      const uml = launchHost({
+        ...{ network: options.network, groups: makeGroups(groupName, host.name) },
+        ...{ argv: umlCommand(kernel, host, dir, disk), console: consoleFile(host) },
+      });
+      rememberHost(processFile(host), uml);
+      await waitUntilUp(host, options, exec, consoleFile(host));
+    },
+    async shutDown(host) {
+      if (!isRunning(host)) return;
+      await exec(host, ["systemctl", "poweroff", "--no-block"]);
+      await waitFor(() => !isRunning(host), {
+        ...{ what: `${host.name} is off`, limitMs: SHUT_DOWN_LIMIT_MS, everyMs: EVERY_MS },
+      });
+      await removeGroups(groupName, host.name);
+    },
+    powerOff: (host) => removeGroups(groupName, host.name),
+    isRunning,
+    exec,
+    terminalCommand: (host, argv) => ["nsenter", ...reach(host, argv, process.stdin.isTTY ? ["-t"] : [])],
+    async copy(host, from, to) {
+      const write = 'mkdir -p "$(dirname "$0")" && cat > "$0"';
+      const ssh = ["nsenter", ...reach(host, ["sh", "-c", write, to])];
+      await run("sh", ["-c", 'exec "$@" < "$0"', from, ...ssh]);
+    },
+    async slow(host, link) {
+      const netem = (slow: typeof link): string[] =>
+        slow === undefined ? [] : ["netem", "delay", `${slow.delayMs}ms`, "loss", `${slow.lossPercent}%`];
+      const verb = link === undefined ? "del" : "replace";
+      await exec(host, ["tc", "qdisc", verb, "dev", "vec0", "root", ...netem(link)]);
+    },
+    portOf,
+    consoleOf: (host) => (existsSync(consoleFile(host)) ? readFileSync(consoleFile(host), "utf8") : ""),
+    async removeAll() {
+      await removeGroups(groupName);
+      await removeDisks(labPaths(lab).hosts);
+    },
+  };
+}
+
+/** Hosts are made and removed all the time, in a network of their own. */
+const SSH_OPTIONS = [
+  ...["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR"],
+  ...["-o", "ConnectTimeout=10", "-o", "BatchMode=yes", "-F", "none"],
+  // A host without power doesn't end its connections.
+  ...["-o", "ServerAliveInterval=2", "-o", "ServerAliveCountMax=5"],
+];
+
+function umlCommand(kernel: string, { name, address }: LabHost, dir: string, disk: string): string[] {
+  const octet = Number(address.split(".").at(-1)).toString(16).padStart(2, "0");
+  const nic = (index: number, link: string): string =>
+    `vec${index}:transport=raw,ifname=${`${link}-${name}`.slice(0, 15)},depth=64,mac=02:00:0a:4d:0${index}:${octet}`;
+  return [
+    ...[kernel, `mem=${MEMORY}`, `umid=${name}`, `uml_dir=${join(dir, "uml")}`, `ubd0=${disk}`],
+    ...["root=/dev/ubda", "rw", "con=null", "con0=null,fd:1", "con1=null", "ssl=null"],
+    ...[nic(0, "v"), nic(1, "w"), "systemd.log_color=no", "panic=1"],
+    // Its memory is unsound in user-mode Linux.
+    "sysctl.kernel.io_uring_disabled=2",
+  ];
+}
+
+function portOf({ name }: LabHost): string {
+  return `vb-${name}`.slice(0, 15);
+}
+
+/** Synchronous, as hosts that boot side by side share the key. */
+function ensureKey(path: string): void {
+  if (existsSync(path)) return;
+  execFileSync("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-f", path], { stdio: "ignore" });
+}
+
+async function waitUntilUp(
+  host: LabHost,
+  { signal }: BootOptions,
+  exec: HostDriver["exec"],
+  consolePath: string,
+): Promise<void> {
+  await waitFor(
+    async () => {
+      const { stdout } = await exec(host, ["systemctl", "is-system-running", "--wait"], {
+        allowFailure: true,
+        timeoutMs: BOOT_LIMIT_MS,
+      });
+      return ["running", "degraded"].includes(stdout.trim());
+    },
+    {
+      ...{ what: `${host.name} has booted`, limitMs: BOOT_LIMIT_MS, everyMs: EVERY_MS },
+      ...(signal && { signal }),
+      explain: () => readFileSync(consolePath, "utf8").slice(-2_000),
+    },
+  );
+}
+
+/** The command line passes through a shell of the host. */
+function quote(word: string): string {
+  return `'${word.replaceAll("'", "'\\''")}'`;
+}

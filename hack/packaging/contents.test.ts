@@ -1,0 +1,109 @@
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { buildDeb } from "./build-deb.ts";
+import { CONFIGURATION_OF, type ContentInputs, contentsOf, PACKAGES } from "./contents.ts";
+import { controlText } from "./control.ts";
+import { compressedEntry, fileEntry, textEntry } from "./entry.ts";
+import { nativePackages } from "./native-packages.ts";
+import { parsePackageFlags } from "./package-flags.ts";
+
+const checkout = join(import.meta.dirname, "..", "..");
+const nodeModules = [join(checkout, "node_modules")];
+const inputs: ContentInputs = {
+  ...{ checkout, nodeModules, architecture: "amd64", codeCache: true },
+  ...{ node: "/bin/true", nerdctl: "/bin/true", envoy: undefined },
+};
+const pathsOf = (name: (typeof PACKAGES)[number], given = inputs): string[] =>
+  contentsOf(name, given).map(({ path }) => path);
+
+test("no two packages have a file of the same path, which dpkg would refuse", () => {
+  const all = PACKAGES.flatMap((name) => pathsOf(name));
+  assert.deepEqual(
+    all.filter((path, index) => all.indexOf(path) !== index),
+    [],
+  );
+});
+
+test("each daemon comes with its unit, its command, its directories and its configuration", () => {
+  for (const part of ["coordinator", "agent"] as const) {
+    const paths = pathsOf(`forage-${part}`);
+    for (const path of [
+      `usr/lib/forage/${part}.mjs`,
+      `usr/sbin/forage-${part}`,
+      `usr/lib/systemd/system/forage-${part}.service`,
+      `usr/lib/tmpfiles.d/forage-${part}.conf`,
+      ...CONFIGURATION_OF[`forage-${part}`],
+    ])
+      assert.ok(paths.includes(path), path);
+    assert.deepEqual(
+      paths.filter((path) => path.startsWith("etc/")),
+      CONFIGURATION_OF[`forage-${part}`],
+    );
+  }
+});
+
+test("native code is that of the package's architecture alone", () => {
+  const native = (architecture: "amd64" | "arm64"): string[] =>
+    pathsOf("forage-coordinator", { ...inputs, architecture }).filter((path) => path.endsWith(".node"));
+  assert.ok(native("amd64").length > 0 && native("arm64").length > 0);
+  assert.ok(native("amd64").every((path) => path.includes("/linux-x64/")));
+  assert.ok(native("arm64").every((path) => path.includes("/linux-arm64/")));
+  assert.deepEqual(nativePackages("@lydell/node-pty", { nodeModules, architecture: "arm64" }), [
+    "@lydell/node-pty",
+  ]);
+});
+
+test("compiled code of this machine's node is left out of another machine's package", () => {
+  assert.ok(pathsOf("forage").includes("usr/lib/forage/forage.cache"));
+  assert.ok(!pathsOf("forage", { ...inputs, codeCache: false }).includes("usr/lib/forage/forage.cache"));
+});
+
+test("the agent's package needs what the agent runs", () => {
+  const options = { version: "1.2", architecture: "arm64", installedBytes: 2_049 } as const;
+  const text = controlText("forage-agent", options);
+  for (const needed of ["containerd", "runc", "containernetworking-plugins", "nftables", "conntrack"])
+    assert.match(text, new RegExp(`^Depends: .*\\b${needed}\\b`, "m"));
+  assert.match(text, /^Depends: forage-runtime \(= 1\.2\),/m);
+  assert.match(text, /^Installed-Size: 3$/m);
+  assert.match(text, /^Architecture: arm64$/m);
+});
+
+test("equal content gives equal packages, whenever and in whichever directory they are built", async (t) => {
+  const source = join(scratch(t), "file");
+  writeFileSync(source, "content");
+  const entries = [
+    textEntry("usr/share/b", "b"),
+    fileEntry("usr/bin/a", source, 0o755),
+    compressedEntry("usr/share/doc/c", "c"),
+  ];
+  const build = async (time: number): Promise<string> => {
+    utimesSync(source, time, time);
+    const path = await buildDeb({
+      ...{ name: "forage", version: "1.0", architecture: "amd64", entries, epochSeconds: 1_000_000 },
+      ...{ workDir: scratch(t), outDir: scratch(t) },
+    });
+    return createHash("sha256").update(readFileSync(path)).digest("hex");
+  };
+  assert.equal(await build(2_000_000), await build(3_000_000));
+});
+
+test("flags of hack/package that it doesn't have are refused with what it has", () => {
+  assert.deepEqual(parsePackageFlags(["--arch", "all", "--out", "x"], "/start", "amd64"), {
+    ...{ architectures: ["amd64", "arm64"], formats: ["deb", "tar"], outDir: "/start/x", version: undefined },
+  });
+  assert.throws(() => parsePackageFlags(["--arch", "mips"], "/", "amd64"), {
+    advice: "give amd64, arm64 or all",
+  });
+  assert.throws(() => parsePackageFlags(["--version", "1-2; rm"], "/", "amd64"), { code: "BAD_USAGE" });
+  assert.throws(() => parsePackageFlags(["--nonsense"], "/", "amd64"), { code: "BAD_USAGE" });
+});
+
+function scratch(t: TestContext): string {
+  const dir = mkdtempSync(join(tmpdir(), "forage-packages-"));
+  t.after(() => rmSync(dir, { recursive: true }));
+  return dir;
+}
