@@ -25,7 +25,7 @@ export interface ApplyTimes {
   readonly done: number;
 }
 
-const namespace = "bench";
+const NAMESPACE = "bench";
 
 export function benchClient({ grpc, caFile, tokenFile }: System): BenchClient {
   const credentials = channelCredentials({ caPem: readFileSync(caFile, "utf8") });
@@ -54,14 +54,14 @@ export function benchClient({ grpc, caFile, tokenFile }: System): BenchClient {
     },
     pods: () =>
       new Promise((resolve, reject) => {
-        const request = { namespace, labels: {}, workload: "", node: "", name: "" };
+        const request = { namespace: NAMESPACE, labels: {}, workload: "", node: "", name: "" };
         operator.listPods(request, metadata, (error, response) =>
           error === null ? resolve(response.pods) : reject(error),
         );
       }),
     deleteAll: () =>
       new Promise((resolve, reject) => {
-        const request = { namespace, resources: [], labels: {}, all: true };
+        const request = { namespace: NAMESPACE, resources: [], labels: {}, all: true };
         operator.delete(request, metadata, (error) => (error === null ? resolve() : reject(error)));
       }),
     close: () => {
@@ -78,7 +78,7 @@ function requestFor(name: string, image: string, replicas: number, applyId: stri
   const value = { scaling: { replicas }, container, podConfig: { terminationGracePeriodSeconds: 1 } };
   return ApplyResourcesRequest.fromPartial({
     applyId,
-    namespace,
+    namespace: NAMESPACE,
     resources: [{ name, spec: { $case: "containerService", value } }],
   });
 }

@@ -4,7 +4,7 @@ import { run } from "../../hack/lib/run.ts";
 import type { TestHost } from "../../hack/lib/test-host.ts";
 
 /** nerdctl calls at one time, as many as the agent makes. */
-const concurrency = 8;
+const CONCURRENCY = 8;
 
 /** Seconds for so many `nerdctl run` with nothing around them: namespaces made before, logs written by the shim itself. */
 export async function measureFloor(host: TestHost, count: number): Promise<number> {
@@ -40,5 +40,5 @@ async function eachOf<T>(items: readonly T[], work: (item: T) => Promise<unknown
   const worker = async (): Promise<void> => {
     for (let item = left.shift(); item !== undefined; item = left.shift()) await work(item);
   };
-  await Promise.all(Array.from({ length: concurrency }, worker));
+  await Promise.all(Array.from({ length: CONCURRENCY }, worker));
 }

@@ -6,11 +6,13 @@ import { measureFloor } from "./floor.ts";
 import { idlePercent, residentMb } from "./process-cost.ts";
 
 /** Rounds of each measurement; the median is shown. */
-const rounds = 3;
-const idleSeconds = 30;
-const goneLimitMs = 120_000;
+const ROUNDS = 3;
+const IDLE_SECONDS = 30;
+const GONE_LIMIT_MS = 120_000;
 
-/** From apply to ready, from kill to running, memory and idle cost, beside what bare nerdctl takes in the same run. */
+/**
+ * Measures the time from apply to ready and from kill to running, memory and idle cost, beside bare nerdctl in the same run.
+ */
 export async function main(): Promise<void> {
   report(await measureApply());
 }
@@ -38,11 +40,11 @@ async function measure(host: TestHost, system: System, client: BenchClient): Pro
   result["coordinator resident, no pods (MB)"] = empty.coordinator;
   const floors: number[] = [];
   const times: Record<number, ApplyTimes[]> = { 1: [], 20: [] };
-  for (let round = 0; round < rounds; round++) {
+  for (let round = 0; round < ROUNDS; round++) {
     floors.push(await measureFloor(host, 20));
     for (const count of [1, 20]) {
       times[count]?.push(await client.applyReplicas(`web-${round}`, host.image, count));
-      if (round < rounds - 1 || count === 1) await removeAll(client);
+      if (round < ROUNDS - 1 || count === 1) await removeAll(client);
     }
   }
   result["floor: 20 × nerdctl run (s)"] = median(floors);
@@ -50,9 +52,9 @@ async function measure(host: TestHost, system: System, client: BenchClient): Pro
   result["apply → 20 ready (s)"] = median((times[20] ?? []).map(({ ready }) => ready));
   result["apply → rollout of 20 succeeded (s)"] = median((times[20] ?? []).map(({ done }) => done));
   result["20 ready ÷ floor"] = (result["apply → 20 ready (s)"] ?? 0) / median(floors);
-  result["scale 20 → 40 ready (s)"] = (await client.applyReplicas(`web-${rounds - 1}`, host.image, 40)).ready;
-  result["agent idle, 40 pods (% of a core)"] = await idlePercent(system.agent.pid, idleSeconds);
-  result["coordinator idle, 40 pods (% of a core)"] = await idlePercent(system.coordinator.pid, idleSeconds);
+  result["scale 20 → 40 ready (s)"] = (await client.applyReplicas(`web-${ROUNDS - 1}`, host.image, 40)).ready;
+  result["agent idle, 40 pods (% of a core)"] = await idlePercent(system.agent.pid, IDLE_SECONDS);
+  result["coordinator idle, 40 pods (% of a core)"] = await idlePercent(system.coordinator.pid, IDLE_SECONDS);
   result["agent resident, 40 pods (MB)"] = residentMb(system.agent.pid);
   result["coordinator resident, 40 pods (MB)"] = residentMb(system.coordinator.pid);
   result["kill → running (s)"] = await measureKill(client, system);
@@ -66,14 +68,14 @@ async function removeAll(client: BenchClient): Promise<void> {
   await client.deleteAll();
   await waitFor(async () => (await client.pods()).length === 0, {
     what: "all pods are gone",
-    limitMs: goneLimitMs,
+    limitMs: GONE_LIMIT_MS,
   });
 }
 
 /** Measures the time from SIGKILL to a container's own process until the coordinator knows that its successor runs. */
 async function measureKill(client: BenchClient, { host }: System): Promise<number> {
   const times: number[] = [];
-  for (let index = 0; index < rounds; index++) {
+  for (let index = 0; index < ROUNDS; index++) {
     const pod = (await client.pods())[index];
     const id = pod?.status?.containers[0]?.containerId ?? "";
     const { stdout } = await host.nerdctl(["inspect", "--format", "{{.State.Pid}}", id]);

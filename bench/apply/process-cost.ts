@@ -1,8 +1,8 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 
 /** Clock ticks of /proc/PID/stat, fixed on Linux. */
-const ticksPerSecond = 100;
+const TICKS_PER_SECOND = 100;
 
 /** Resident memory in MB (10^6 bytes). */
 export function residentMb(pid: number): number {
@@ -12,11 +12,21 @@ export function residentMb(pid: number): number {
   return (kib * 1024) / 1e6;
 }
 
+/** The highest resident memory since `resetPeak`, in MB (10^6 bytes). */
+export function peakMb(pid: number): number {
+  const kib = /^VmHWM:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
+  return (Number(kib ?? Number.NaN) * 1024) / 1e6;
+}
+
+export function resetPeak(pid: number): void {
+  writeFileSync(`/proc/${pid}/clear_refs`, "5");
+}
+
 /** User and system time so far, in seconds. */
 export function cpuSeconds(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
+  return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
 }
 
 /** Share of a core that the process takes over a time in which nothing is asked of it, in percent. */

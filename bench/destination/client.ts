@@ -9,8 +9,8 @@ interface Stream {
   atNs: bigint;
 }
 
-const frameHeaderBytes = 5;
-const streams: Stream[] = [];
+const FRAME_HEADER_BYTES = 5;
+const STREAMS: Stream[] = [];
 let startedNs = 0n;
 let complete = 0;
 let wanted = 1;
@@ -18,21 +18,21 @@ let wanted = 1;
 answerLines((message: ToClient) => {
   if (message.kind === "open") void open(message);
   wanted = message.kind === "await" ? message.messages : 1;
-  complete = streams.filter((stream) => stream.messages >= wanted).length;
+  complete = STREAMS.filter((stream) => stream.messages >= wanted).length;
   report();
 });
 
 async function open({ port, streams: count, connections, path }: ToClient & { kind: "open" }): Promise<void> {
   startedNs = process.hrtime.bigint();
   const request = GetDestination.encode({ scheme: "", path, contextToken: "" }).finish();
-  const body = Buffer.concat([Buffer.alloc(frameHeaderBytes), request]);
+  const body = Buffer.concat([Buffer.alloc(FRAME_HEADER_BYTES), request]);
   body.writeUInt32BE(request.length, 1);
-  for (let index = 0; index < count; index++) streams.push({ messages: 0, atNs: 0n });
+  for (let index = 0; index < count; index++) STREAMS.push({ messages: 0, atNs: 0n });
   for (let connection = 0; connection < connections; connection++) {
     const session = connect(`http://127.0.0.1:${port}`);
     session.on("error", (error) => send({ kind: "ended", status: String(error) }));
     for (let index = connection; index < count; index += connections)
-      start(session, body, streams[index] as Stream);
+      start(session, body, STREAMS[index] as Stream);
     // Lets answers be read between connections.
     if (connection % 16 === 0) await new Promise((resolve) => setImmediate(resolve));
   }
@@ -49,8 +49,8 @@ function start(session: ClientHttp2Session, body: Buffer, stream: Stream): void 
   let pending: Buffer = Buffer.alloc(0);
   call.on("data", (chunk: Buffer) => {
     pending = pending.length === 0 ? chunk : Buffer.concat([pending, chunk]);
-    while (pending.length >= frameHeaderBytes) {
-      const end = frameHeaderBytes + pending.readUInt32BE(1);
+    while (pending.length >= FRAME_HEADER_BYTES) {
+      const end = FRAME_HEADER_BYTES + pending.readUInt32BE(1);
       if (pending.length < end) break;
       pending = pending.subarray(end);
       take(stream);
@@ -69,9 +69,9 @@ function take(stream: Stream): void {
 }
 
 function report(): void {
-  if (streams.length === 0 || complete < streams.length) return;
-  complete = -streams.length;
-  send({ kind: "arrived", startedNs: String(startedNs), atNs: streams.map(({ atNs }) => String(atNs)) });
+  if (STREAMS.length === 0 || complete < STREAMS.length) return;
+  complete = -STREAMS.length;
+  send({ kind: "arrived", startedNs: String(startedNs), atNs: STREAMS.map(({ atNs }) => String(atNs)) });
 }
 
 function send(message: FromClient): void {

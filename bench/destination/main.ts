@@ -4,7 +4,7 @@ import { parseArgs } from "node:util";
 import { ensureGoProgram } from "../../hack/lib/go-program.ts";
 import { type Figures, measure, medians, type Program } from "./measure.ts";
 
-/** For instance `--cpu-prof`. */
+/** Additional options of node, such as `--cpu-prof`. */
 const nodeOptions = (process.env.BENCH_NODE_OPTIONS ?? "").split(" ").filter((option) => option !== "");
 
 interface Result {
@@ -14,8 +14,8 @@ interface Result {
 }
 
 /**
- * Measures one service on many streams: `destination [--streams N] [--connections N,N] [--endpoints N] [--changes N] [--runs N]
- * [--beside floor] [--whole]`. With `--whole` the coordinator is complete: its store is on disk, and agents connect over TLS.
+ * Measures one service on many streams: `destination [--streams N] [--connections N,N] [--endpoints N] [--warm-up N] [--changes N]
+ * [--runs N] [--beside floor] [--whole]`. With `--whole` the coordinator is complete: its store is on disk, and agents connect over TLS.
  * With `--beside floor` runs alternate with those of a server of Linkerd's parts that only sends.
  */
 export async function main(): Promise<void> {
@@ -25,6 +25,7 @@ export async function main(): Promise<void> {
       streams: text("1000"),
       connections: text("1000,10"),
       endpoints: text("100"),
+      "warm-up": text("40"),
       changes: text("40"),
       runs: text("1"),
       beside: text(""),
@@ -41,6 +42,7 @@ export async function main(): Promise<void> {
       streams: Number(values.streams),
       connections,
       endpoints: Number(values.endpoints),
+      warmUp: Number(values["warm-up"]),
       changes: Number(values.changes),
     };
     results.push(...(await alternate(servers, sizes, Number(values.runs))));

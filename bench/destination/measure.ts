@@ -1,8 +1,8 @@
 import type { FromClient, FromServer, ToClient, ToServer } from "./messages.ts";
 import { Peer } from "./peer.ts";
 
-const path = "web.shop.svc.cluster.local:80";
-const settleMs = 50;
+const PATH = "web.shop.svc.cluster.local:80";
+const SETTLE_MS = 50;
 
 export interface Program {
   readonly program: string;
@@ -13,6 +13,8 @@ export interface Sizes {
   readonly streams: number;
   readonly connections: number;
   readonly endpoints: number;
+  /** Changes before those that are measured, so that a server's code is compiled and its heap has its size. */
+  readonly warmUp: number;
   readonly changes: number;
 }
 
@@ -31,25 +33,28 @@ export interface Figures {
 
 /** One server with all its streams, from the start of both to their end. */
 export async function measure(ofServer: Program, ofClient: Program, sizes: Sizes): Promise<Figures> {
-  const { streams, connections, endpoints, changes } = sizes;
+  const { streams, connections, endpoints, warmUp, changes } = sizes;
   const server = new Peer<ToServer, FromServer>(ofServer.program, [...ofServer.args, String(endpoints)]);
   const client = new Peer<ToClient, FromClient>(ofClient.program, ofClient.args);
   try {
     const { port, pid } = await server.next("up");
     const before = server.usage(pid);
-    client.send({ kind: "open", port, streams, connections, path });
+    client.send({ kind: "open", port, streams, connections, path: PATH });
     const full = await client.next("arrived");
     const fullMs = full.atNs.map((at) => msBetween(full.startedNs, at));
     const opened = server.usage(pid);
     const receipts: number[] = [];
     const lasts: number[] = [];
-    for (let change = 0; change < changes; change++) {
-      await new Promise((resolve) => setTimeout(resolve, settleMs));
+    let warm = opened;
+    for (let change = 0; change < warmUp + changes; change++) {
+      if (change === warmUp) warm = server.usage(pid);
+      await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
       // Every other change brings back the pod that the one before took away, so each is one message.
       server.send({ kind: "change", pod: Math.floor(change / 2) % endpoints, ready: change % 2 === 1 });
       const { atNs } = await server.next("changed");
       client.send({ kind: "await", messages: change + 2 });
       const arrived = await client.next("arrived");
+      if (change < warmUp) continue;
       const times = arrived.atNs.map((at) => msBetween(atNs, at));
       receipts.push(...times);
       lasts.push(Math.max(...times));
@@ -64,7 +69,7 @@ export async function measure(ofServer: Program, ofClient: Program, sizes: Sizes
       receiptP50Ms: quantile(receipts, 0.5),
       receiptP99Ms: quantile(receipts, 0.99),
       lastStreamP50Ms: quantile(lasts, 0.5),
-      cpuUsPerMessage: rounded((after.cpuUs - opened.cpuUs) / (changes * streams)),
+      cpuUsPerMessage: rounded((after.cpuUs - warm.cpuUs) / (changes * streams)),
     };
   } finally {
     await Promise.all([server.close(), client.close()]);

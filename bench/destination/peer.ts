@@ -7,9 +7,9 @@ export interface Usage {
   readonly residentBytes: number;
 }
 
-/** As Linux counts them on all common machines. */
-const tickUs = 10_000;
-const pageBytes = 4096;
+/** The length of a clock tick that Linux uses on all common machines. */
+const TICK_US = 10_000;
+const PAGE_BYTES = 4096;
 
 /** A process that is asked and answers in lines of JSON, one thing at a time. It ends with its standard input. */
 export class Peer<To extends object, From extends { readonly kind: string }> {
@@ -51,15 +51,15 @@ export class Peer<To extends object, From extends { readonly kind: string }> {
     return message as Extract<From, { kind: K }>;
   }
 
-  /** From outside, so that it is the same for all programs. */
+  /** Reads the CPU time and memory of the process from outside, so that all programs are measured alike. */
   usage(pid = this.#process.pid): Usage {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
     // Counted from behind the name, which may hold spaces: user and system time are the 12th and 13th.
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     const [, resident] = readFileSync(`/proc/${pid}/statm`, "utf8").split(" ");
     return {
-      cpuUs: (Number(fields[11]) + Number(fields[12])) * tickUs,
-      residentBytes: Number(resident) * pageBytes,
+      cpuUs: (Number(fields[11]) + Number(fields[12])) * TICK_US,
+      residentBytes: Number(resident) * PAGE_BYTES,
     };
   }
 

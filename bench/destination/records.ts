@@ -11,21 +11,21 @@ import { encodeRecord } from "../../coordinator/src/model/codec.ts";
 import { nodeKey, podKey, reportKey, resourceKey, statusKey } from "../../coordinator/src/model/keys.ts";
 import type { Op } from "../../coordinator/src/store/index.ts";
 
-const namespace = "shop";
-const name = "web";
-const zones = 3;
+const NAMESPACE = "shop";
+const NAME = "web";
+const ZONES = 3;
 
 /** A service of one port. */
 export function serviceOps(): Op[] {
-  const value = { target: name, ports: [{ name: "http", port: 80, targetPort: 8080 }] };
-  const resource = ForageResource.fromPartial({ name, spec: { $case: "service", value } });
-  const record = ResourceRecord.fromPartial({ namespace, kind: "service", name, resource });
-  return [put(resourceKey(namespace, "service", name), encodeRecord(ResourceRecord, record))];
+  const value = { target: NAME, ports: [{ name: "http", port: 80, targetPort: 8080 }] };
+  const resource = ForageResource.fromPartial({ name: NAME, spec: { $case: "service", value } });
+  const record = ResourceRecord.fromPartial({ namespace: NAMESPACE, kind: "service", name: NAME, resource });
+  return [put(resourceKey(NAMESPACE, "service", NAME), encodeRecord(ResourceRecord, record))];
 }
 
 export function nodeOps(index: number): Op[] {
   const node = nodeName(index);
-  const labels = { "topology.kubernetes.io/zone": `zone-${index % zones}` };
+  const labels = { "topology.kubernetes.io/zone": `zone-${index % ZONES}` };
   const record = NodeRecord.fromPartial({ name: node, labels });
   const report = NodeStatusRecord.fromPartial({ name: node, report: { address: `192.0.2.${index + 1}` } });
   return [
@@ -41,14 +41,14 @@ export function nodeName(index: number): string {
 export function podOps(index: number, node: string): Op[] {
   const record = PodRecord.fromPartial({
     uid: `uid-${index}`,
-    namespace,
-    name: `${name}-${index}`,
+    namespace: NAMESPACE,
+    name: `${NAME}-${index}`,
     workloadKind: "container_service",
-    workloadName: name,
+    workloadName: NAME,
     node,
   });
   return [
-    put(podKey(namespace, record.name), encodeRecord(PodRecord, record)),
+    put(podKey(NAMESPACE, record.name), encodeRecord(PodRecord, record)),
     ...statusOps(index, node, true),
   ];
 }
@@ -57,7 +57,7 @@ export function statusOps(index: number, node: string, ready: boolean): Op[] {
   const hostPorts = [{ container: "main", containerPort: 8080, protocol: "TCP", hostPort: 20_000 + index }];
   const status = PodStatus.fromPartial({ uid: `uid-${index}`, phase: PodPhase.RUNNING, ready, hostPorts });
   const record = PodStatusRecord.fromPartial({ node, status });
-  return [put(statusKey(namespace, `${name}-${index}`), encodeRecord(PodStatusRecord, record))];
+  return [put(statusKey(NAMESPACE, `${NAME}-${index}`), encodeRecord(PodStatusRecord, record))];
 }
 
 function put(key: string, value: Uint8Array): Op {

@@ -9,7 +9,7 @@ import { answerLines, sendLine } from "./lines.ts";
 import type { FromServer, ToServer } from "./messages.ts";
 import { nodeName, nodeOps, podOps, serviceOps, statusOps } from "./records.ts";
 
-const nodes = 10;
+const NODES = 10;
 const endpoints = Number(process.argv[2]);
 
 /** The coordinator's Destination alone: store, view and listener as they are in it, over records that are made up. */
@@ -18,8 +18,8 @@ const store = createMemoryStore({ clock });
 const state = new ClusterView();
 const running = new AbortController();
 await store.txn([], serviceOps());
-for (let index = 0; index < nodes; index++) await store.txn([], nodeOps(index));
-for (let index = 0; index < endpoints; index++) await store.txn([], podOps(index, nodeName(index % nodes)));
+for (let index = 0; index < NODES; index++) await store.txn([], nodeOps(index));
+for (let index = 0; index < endpoints; index++) await store.txn([], podOps(index, nodeName(index % NODES)));
 const follow = await loadClusterView(store, state);
 void follow(running.signal);
 for (const { name } of state.nodes())
@@ -35,7 +35,6 @@ const listener = await startPlainDestination(
   { host: "127.0.0.1", port: 0 },
   { directory, authorize: false },
   {
-    identify: () => ({ kind: "anonymous" }),
     log: pino({ level: "silent" }),
     stopping: running.signal,
     monotonicMs: clock.monotonicMs,
@@ -47,7 +46,7 @@ answerLines((message: ToServer) => void change(message));
 send({ kind: "up", port: listener.address.port });
 
 async function change({ pod, ready }: ToServer): Promise<void> {
-  const ops = statusOps(pod, nodeName(pod % nodes), ready);
+  const ops = statusOps(pod, nodeName(pod % NODES), ready);
   const atNs = process.hrtime.bigint();
   await store.txn([], ops);
   send({ kind: "changed", atNs: String(atNs) });

@@ -10,9 +10,9 @@ import { SocketAgents } from "../fleet/socket-agents.ts";
 import { answerLines, sendLine } from "./lines.ts";
 import type { FromServer, ToServer } from "./messages.ts";
 
-const nodes = 10;
+const NODES = 10;
 const endpoints = Number(process.argv.at(-1));
-const labels = { app: "web" };
+const LABELS = { app: "web" };
 
 /** The whole coordinator in a process of its own, its store on disk, and agents on TLS connections in this one. A change is an agent's report. */
 const nodeOptions = (process.env.BENCH_NODE_OPTIONS ?? "").split(" ").filter((option) => option !== "");
@@ -20,10 +20,10 @@ const coordinator = await startCoordinatorProcess(nodeOptions);
 const agents = new SocketAgents({
   host: (node) => ({
     address: `192.0.2.${Number(node.slice(1)) + 1}`,
-    pods: Math.ceil(endpoints / nodes),
+    pods: Math.ceil(endpoints / NODES),
   }),
 });
-await agents.start(coordinator, nodes);
+await agents.start(coordinator, NODES);
 await applyService(coordinator);
 
 answerLines(
@@ -36,9 +36,9 @@ answerLines(
 send({ kind: "up", port: coordinator.destinationPort, pid: coordinator.pid });
 
 function change({ pod, ready }: ToServer): void {
-  const agent = pod % nodes;
-  const assignment = agents.podOf(agent, Math.floor(pod / nodes));
-  if (assignment === undefined) throw new Error(`node ${agent} has no pod ${Math.floor(pod / nodes)}`);
+  const agent = pod % NODES;
+  const assignment = agents.podOf(agent, Math.floor(pod / NODES));
+  if (assignment === undefined) throw new Error(`node ${agent} has no pod ${Math.floor(pod / NODES)}`);
   const atNs = process.hrtime.bigint();
   agents.setReady(agent, assignment, ready);
   send({ kind: "changed", atNs: String(atNs) });
@@ -54,7 +54,7 @@ async function applyService({ address, caPem, token }: CoordinatorProcess): Prom
   const request = ApplyResourcesRequest.fromPartial({
     applyId: "destination",
     namespace: "shop",
-    labels,
+    labels: LABELS,
     resources: [
       { name: "web", spec: { $case: "containerService", value: workload } },
       { name: "web", spec: { $case: "service", value: service } },

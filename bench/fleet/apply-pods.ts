@@ -8,9 +8,9 @@ import {
 import type { CoordinatorProcess } from "./coordinator-process.ts";
 
 /** The replicas of each service. The cost of one pod's change grows with them, and must not grow with the fleet. */
-const replicas = 100;
+const REPLICAS = 100;
 /** A request takes not many more. */
-const servicesPerRequest = 100;
+const SERVICES_PER_REQUEST = 100;
 
 /** Applies that many pods, a hundred of each service, and resolves when all their rollouts have succeeded. */
 export async function applyPods(coordinator: CoordinatorProcess, pods: number): Promise<void> {
@@ -35,10 +35,10 @@ export async function applyPods(coordinator: CoordinatorProcess, pods: number): 
 }
 
 export function requestsFor(pods: number): ApplyResourcesRequest[] {
-  const names = Array.from({ length: Math.ceil(pods / replicas) }, (_, index) => `app-${index}`);
+  const names = Array.from({ length: Math.ceil(pods / REPLICAS) }, (_, index) => `app-${index}`);
   const requests: ApplyResourcesRequest[] = [];
-  for (let from = 0; from < names.length; from += servicesPerRequest)
-    requests.push(requestFor(`bench-${from}`, names.slice(from, from + servicesPerRequest)));
+  for (let from = 0; from < names.length; from += SERVICES_PER_REQUEST)
+    requests.push(requestFor(`bench-${from}`, names.slice(from, from + SERVICES_PER_REQUEST)));
   return requests;
 }
 
@@ -48,8 +48,8 @@ export function requestsFor(pods: number): ApplyResourcesRequest[] {
  */
 export function requestsForWaiting(pods: number): ApplyResourcesRequest[] {
   const requests: ApplyResourcesRequest[] = [];
-  for (let from = 0; from < pods; from += servicesPerRequest) {
-    const count = Math.min(servicesPerRequest, pods - from);
+  for (let from = 0; from < pods; from += SERVICES_PER_REQUEST) {
+    const count = Math.min(SERVICES_PER_REQUEST, pods - from);
     const resources = Array.from({ length: count }, (_, index) => {
       const resources = { requests: { cpu: `${1_000 + from + index}` } };
       const container = { name: "main", image: "registry.example/app:v1", resources };
@@ -69,7 +69,7 @@ function requestFor(applyId: string, names: readonly string[]): ApplyResourcesRe
     ports: [{ name: "http", containerPort: 8080, protocol: "TCP" }],
     resources: { requests: { cpu: "100m", memory: "64Mi" } },
   };
-  const value = { scaling: { replicas }, container };
+  const value = { scaling: { replicas: REPLICAS }, container };
   return ApplyResourcesRequest.fromPartial({
     applyId,
     namespace: "bench",

@@ -16,11 +16,12 @@ export interface CoordinatorProcess {
   close(): Promise<void>;
 }
 
-const startLimitMs = 60_000;
+const START_LIMIT_MS = 60_000;
 
 /** The coordinator as it is run, with its store on disk, in a directory that goes with it. */
 export async function startCoordinatorProcess(
   nodeOptions: readonly string[] = [],
+  settings: Readonly<Record<string, unknown>> = {},
 ): Promise<CoordinatorProcess> {
   const dir = mkdtempSync(join(tmpdir(), "forage-bench-"));
   const port = await freePort();
@@ -34,6 +35,7 @@ export async function startCoordinatorProcess(
     destination: { listen: `127.0.0.1:${destinationPort}` },
     adminTokenFile: tokenFile,
     logLevel: "warn",
+    ...settings,
   };
   const configFile = join(dir, "coordinator.yaml");
   writeFileSync(configFile, JSON.stringify(config));
@@ -42,7 +44,7 @@ export async function startCoordinatorProcess(
     stdio: ["ignore", 2, 2],
   });
   const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
-  const deadlineMs = performance.now() + startLimitMs;
+  const deadlineMs = performance.now() + START_LIMIT_MS;
   while (!(await isOpen(port))) {
     if (child.exitCode !== null || performance.now() > deadlineMs)
       throw new Error("the coordinator did not start");

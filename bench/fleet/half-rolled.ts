@@ -9,6 +9,7 @@ import {
   WorkloadStatusRecord,
 } from "@forage/proto/forage/store/v1/store";
 import { ForageResource } from "@forage/proto/forest/v1/forage";
+import { ActingTime } from "../../coordinator/src/acting-time/acting-time.ts";
 import { templateRefOf, templateWrite } from "../../coordinator/src/control/pod-writes.ts";
 import { nextEvaluationMs, planWorkload } from "../../coordinator/src/control/workload/plan.ts";
 import { prefetchRequest } from "../../coordinator/src/control/workload/prefetch-status.ts";
@@ -30,13 +31,13 @@ import { loadClusterView } from "../../coordinator/src/state/load-view.ts";
 import { createMemoryStore, type Op, type Store } from "../../coordinator/src/store/index.ts";
 import { systemClock } from "../../coordinator/src/time/clock.ts";
 
-const namespace = "bench";
-const kind = "container_service";
-const name = "web";
+const NAMESPACE = "bench";
+const KIND = "container_service";
+const NAME = "web";
 /** A rollout of many pods takes hundreds of looks: the code is compiled early in it. */
-const warmUps = 30;
-const looks = 41;
-const opsAtOnce = 100;
+const WARM_UPS = 30;
+const LOOKS = 41;
+const OPS_AT_ONCE = 100;
 
 /**
  * Measures what the workload's and the rollout's controllers compute when a pod of a half-rolled service changes. Half of the
@@ -45,6 +46,7 @@ const opsAtOnce = 100;
  */
 export async function measureHalfRolled(replicas: number, result: Record<string, number>): Promise<void> {
   const clock = systemClock;
+  const time = new ActingTime({ clock });
   const store = createMemoryStore({ clock });
   const nodes = Math.ceil(replicas / 2);
   await writeAll(store, fleetOps(replicas, nodes, clock.nowMs()));
@@ -53,12 +55,11 @@ export async function measureHalfRolled(replicas: number, result: Record<string,
   for (const { name: node } of state.nodes())
     state.setNodeHealth(node, { ready: true, message: "", lastSeenMs: clock.nowMs() }, false);
   const look = (): number => {
-    const input = workloadInput(workloadKey(namespace, kind, name), clock.nowMs(), {
+    const input = workloadInput(workloadKey(NAMESPACE, KIND, NAME), time.now(), {
       state,
       unschedulable: { get: () => undefined },
       prefetcher: { imagesOn: () => ({ type: "pulling", message: "" }) },
       limits: { deadlineMs: 600_000, placementMs: 20_000, stableMs: 1_000 },
-      upSinceMs: 0,
       pickVictims: (pods, count) => pods.slice(0, count),
     });
     const wished = prefetchRequest(input)?.nodes.length ?? 0;
@@ -68,15 +69,15 @@ export async function measureHalfRolled(replicas: number, result: Record<string,
     rolloutView(input);
     return wished;
   };
-  for (let count = 0; count < warmUps; count++) look();
-  const timesMs = Array.from({ length: looks }, () => {
+  for (let count = 0; count < WARM_UPS; count++) look();
+  const timesMs = Array.from({ length: LOOKS }, () => {
     const before = process.cpuUsage();
     look();
     const { user, system } = process.cpuUsage(before);
     return (user + system) / 1000;
   }).sort((a, b) => a - b);
   const what = `${replicas} replicas half rolled on ${nodes} nodes: processor time a look`;
-  result[`${what}, median (ms)`] = timesMs[(looks - 1) / 2] ?? 0;
+  result[`${what}, median (ms)`] = timesMs[(LOOKS - 1) / 2] ?? 0;
   result[`${what}, least (ms)`] = timesMs[0] ?? 0;
   await store.close();
 }
@@ -88,12 +89,12 @@ function fleetOps(replicas: number, nodes: number, nowMs: number): Op[] {
   ];
   const [old, present] = [workloadOf(before), workloadOf(after)];
   if (old === undefined || present === undefined) throw new Error("the resource has no pods");
-  const ops: Op[] = [put(resourceKey(namespace, kind, name), encodeRecord(ResourceRecord, after))];
+  const ops: Op[] = [put(resourceKey(NAMESPACE, KIND, NAME), encodeRecord(ResourceRecord, after))];
   for (const [number, record, workload] of [
     [1, before, old],
     [2, after, present],
   ] as const)
-    ops.push(put(revisionKey(namespace, kind, name, number), revisionOf(number, record, workload)));
+    ops.push(put(revisionKey(NAMESPACE, KIND, NAME, number), revisionOf(number, record, workload)));
   const now = toTimestamp(nowMs);
   const attempt = {
     generation: 2n,
@@ -105,8 +106,8 @@ function fleetOps(replicas: number, nodes: number, nowMs: number): Op[] {
     progress: replicas,
   };
   const status = { $case: "containerService", value: { paused: false, attempt } } as const;
-  const decided = WorkloadStatusRecord.fromPartial({ namespace, kind, name, status });
-  ops.push(put(workloadStatusKey(namespace, kind, name), encodeRecord(WorkloadStatusRecord, decided)));
+  const decided = WorkloadStatusRecord.fromPartial({ namespace: NAMESPACE, kind: KIND, name: NAME, status });
+  ops.push(put(workloadStatusKey(NAMESPACE, KIND, NAME), encodeRecord(WorkloadStatusRecord, decided)));
   for (let index = 0; index < nodes; index++) {
     const node = NodeRecord.fromPartial({ name: `n${index}`, serials: ["01"] });
     ops.push(put(nodeKey(node.name), encodeRecord(NodeRecord, node)));
@@ -121,8 +122,15 @@ function fleetOps(replicas: number, nodes: number, nowMs: number): Op[] {
 function resourceOf(image: string, generation: bigint, replicas: number): ResourceRecord {
   const container = { name: "main", image, resources: { requests: { cpu: "10m", memory: "16Mi" } } };
   const spec = { $case: "containerService", value: { scaling: { replicas }, container } };
-  const resource = ForageResource.fromPartial({ name, spec } as object);
-  return ResourceRecord.fromPartial({ namespace, kind, name, resource, specHash: image, generation });
+  const resource = ForageResource.fromPartial({ name: NAME, spec } as object);
+  return ResourceRecord.fromPartial({
+    namespace: NAMESPACE,
+    kind: KIND,
+    name: NAME,
+    resource,
+    specHash: image,
+    generation,
+  });
 }
 
 function revisionOf(
@@ -134,9 +142,9 @@ function revisionOf(
   return encodeRecord(
     RevisionRecord,
     RevisionRecord.fromPartial({
-      namespace,
-      kind,
-      name,
+      namespace: NAMESPACE,
+      kind: KIND,
+      name: NAME,
       number,
       resource,
       specHash,
@@ -156,13 +164,13 @@ function podsOf(
   const template = PodTemplate.fromPartial(of.template);
   const templateRef = templateRefOf(template);
   const pods = Array.from({ length: count }, (_, index) => {
-    const pod = `${name}-${of.templateHash.slice(0, 6)}-${index}`;
+    const pod = `${NAME}-${of.templateHash.slice(0, 6)}-${index}`;
     return PodRecord.fromPartial({
       uid: pod,
-      namespace,
+      namespace: NAMESPACE,
       name: pod,
-      workloadKind: kind,
-      workloadName: name,
+      workloadKind: KIND,
+      workloadName: NAME,
       templateRef,
       templateHash: of.templateHash,
       node: `n${index % nodes}`,
@@ -171,8 +179,8 @@ function podsOf(
     });
   });
   return [
-    ...templateWrite({ namespace, kind, name, template }, templateRef).ops,
-    ...pods.map((pod) => put(podKey(namespace, pod.name), encodePod(pod))),
+    ...templateWrite({ namespace: NAMESPACE, kind: KIND, name: NAME, template }, templateRef).ops,
+    ...pods.map((pod) => put(podKey(NAMESPACE, pod.name), encodePod(pod))),
     ...pods.map((pod, index) => statusOp(pod, ready(index), nowMs - 60_000)),
   ];
 }
@@ -181,7 +189,7 @@ function statusOp({ uid, name: pod, node }: PodRecord, ready: boolean, nowMs: nu
   const container = { name: "main", ready, state: { $case: "running", value: {} } };
   const status = PodStatus.fromPartial({
     uid,
-    namespace,
+    namespace: NAMESPACE,
     name: pod,
     phase: PodPhase.RUNNING,
     ready,
@@ -194,7 +202,7 @@ function statusOp({ uid, name: pod, node }: PodRecord, ready: boolean, nowMs: nu
     observedAt: at,
     readySince: ready ? at : undefined,
   });
-  return put(statusKey(namespace, pod), encodeRecord(PodStatusRecord, record));
+  return put(statusKey(NAMESPACE, pod), encodeRecord(PodStatusRecord, record));
 }
 
 function put(key: string, value: Uint8Array): Op {
@@ -202,6 +210,6 @@ function put(key: string, value: Uint8Array): Op {
 }
 
 async function writeAll(store: Store, ops: readonly Op[]): Promise<void> {
-  for (let first = 0; first < ops.length; first += opsAtOnce)
-    await store.txn([], ops.slice(first, first + opsAtOnce));
+  for (let first = 0; first < ops.length; first += OPS_AT_ONCE)
+    await store.txn([], ops.slice(first, first + OPS_AT_ONCE));
 }

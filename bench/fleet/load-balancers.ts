@@ -4,7 +4,7 @@ import { type AnnouncingNode, parseNetwork } from "../../coordinator/src/control
 import { AddressPlanner } from "../../coordinator/src/control/addresses/planner.ts";
 import { parseIpRange } from "../../coordinator/src/ip/ip-range.ts";
 
-const changes = 200;
+const CHANGES = 200;
 const network = parseNetwork("10.0.0.0/8");
 
 /** Measures the cost of planning load balancers' addresses when one node of the fleet is lost or returns. */
@@ -24,7 +24,7 @@ export function measureLoadBalancers(nodes: number, services: number, result: Re
   write(planner, planner.plan(1).steps);
   planner.plan(1);
   const before = process.cpuUsage();
-  for (let change = 0; change < changes; change++) {
+  for (let change = 0; change < CHANGES; change++) {
     const index = (Math.floor(change / 2) * 7919) % nodes;
     planner.setNode(`n${index}`, aNode(index, change % 2 === 1));
     write(planner, planner.plan(1).steps);
@@ -32,7 +32,7 @@ export function measureLoadBalancers(nodes: number, services: number, result: Re
   }
   const { user, system } = process.cpuUsage(before);
   result[`${services} load balancers, ${nodes} nodes: processor time a change of one node (µs)`] =
-    (user + system) / changes;
+    (user + system) / CHANGES;
 }
 
 function write(planner: AddressPlanner, steps: readonly AddressStep[]): void {

@@ -5,13 +5,13 @@ import { Channel } from "../../coordinator/src/link/channel.ts";
 import { connect } from "../../coordinator/src/link/connect.ts";
 import { helloOf, PodAnswers, statusesOf, statusOf } from "./pod-answers.ts";
 
-const capacity = 1_000;
-export const heartbeatMs = 60_000;
+const CAPACITY = 1_000;
+export const HEARTBEAT_MS = 60_000;
 
 /** An agent without a host at the other end of the coordinator's own stream handler. */
 export class LocalAgent {
   readonly #answers = new PodAnswers(() => {});
-  readonly #requests = new Channel<ConnectRequest>(capacity);
+  readonly #requests = new Channel<ConnectRequest>(CAPACITY);
   #flips = 0;
 
   constructor(name: string, core: Core, signal: AbortSignal) {
@@ -20,7 +20,7 @@ export class LocalAgent {
       void this.#requests.push({
         message: { $case: "heartbeat", value: { assignmentRevision: 0n, usage: undefined } },
       });
-    }, heartbeatMs);
+    }, HEARTBEAT_MS);
     signal.addEventListener("abort", () => {
       clearInterval(timer);
       this.#requests.close();

@@ -13,16 +13,16 @@ import { createMemoryStore, type Store } from "../../coordinator/src/store/index
 import { systemClock } from "../../coordinator/src/time/clock.ts";
 import { waitFor } from "../../hack/lib/wait-for.ts";
 import { requestsFor, requestsForWaiting } from "./apply-pods.ts";
-import { heartbeatMs, LocalAgent } from "./local-agent.ts";
+import { HEARTBEAT_MS, LocalAgent } from "./local-agent.ts";
 
-const podsPerNode = 10;
-const warmUps = 300;
-const events = 3_000;
+const PODS_PER_NODE = 10;
+const WARM_UPS = 300;
+const EVENTS = 3_000;
 /** Beside pods that wait. */
-const waitingEvents = 1_000;
-const limitMs = 600_000;
+const WAITING_EVENTS = 1_000;
+const LIMIT_MS = 600_000;
 
-/** In this process, without sockets and disk: what the coordinator does when one pod of a fleet that is at rest changes. */
+/** Measures, in this process and without sockets and disk, what the coordinator does when one pod of an idle fleet changes. */
 export async function measureLocalEvents(
   nodes: number,
   waiting: number,
@@ -36,7 +36,7 @@ export async function measureLocalEvents(
   const gone = new AbortController();
   const agents = Array.from({ length: nodes }, (_, index) => new LocalAgent(`n${index}`, core, gone.signal));
   try {
-    const pods = nodes * podsPerNode;
+    const pods = nodes * PODS_PER_NODE;
     const forage = forageService(core.services.forage);
     const caller = { kind: "user", name: "bench", grants: [{ role: "admin", namespaces: "*" }] } as const;
     const context = { method: "", caller, peer: "", signal: gone.signal };
@@ -45,11 +45,11 @@ export async function measureLocalEvents(
       core.state.pods().length === pods &&
       core.state.activeRollouts().length === 0 &&
       core.state.pods().every(({ status }) => status?.ready);
-    await waitFor(isRest, { what: `${pods} pods are ready`, limitMs, everyMs: 500 });
+    await waitFor(isRest, { what: `${pods} pods are ready`, limitMs: LIMIT_MS, everyMs: 500 });
     globalThis.gc?.();
     const perPodBytes = (process.memoryUsage().heapUsed - emptyBytes) / pods;
-    await flip(agents, core, warmUps);
-    result[`${nodes} nodes: processor time a change of one pod (µs)`] = await flip(agents, core, events);
+    await flip(agents, core, WARM_UPS);
+    result[`${nodes} nodes: processor time a change of one pod (µs)`] = await flip(agents, core, EVENTS);
     if (waiting > 0) {
       for (const request of requestsForWaiting(waiting)) await forage.applyResources(request, context);
       const isKnown = async (): Promise<boolean> => {
@@ -58,10 +58,10 @@ export async function measureLocalEvents(
           pods.length === waiting && pods.every(({ record }) => core.control.unschedulable.get(record.uid))
         );
       };
-      await waitFor(isKnown, { what: `${waiting} pods wait for a node`, limitMs, everyMs: 200 });
+      await waitFor(isKnown, { what: `${waiting} pods wait for a node`, limitMs: LIMIT_MS, everyMs: 200 });
       const name = `${nodes} nodes, ${waiting} pods waiting: processor time a change of one pod (µs)`;
-      await flip(agents, core, warmUps);
-      result[name] = await flip(agents, core, waitingEvents);
+      await flip(agents, core, WARM_UPS);
+      result[name] = await flip(agents, core, WAITING_EVENTS);
     }
     if (globalThis.gc !== undefined)
       result[`${nodes} nodes: heap a pod, agent included (kB)`] = perPodBytes / 1000;
@@ -99,7 +99,7 @@ export async function openCore(store: Store): Promise<Core> {
     // All agents share this process with the coordinator: what they say may be late.
     config: {
       ...readConfig(["--data-dir", "/nonexistent"], {}),
-      heartbeatIntervalSeconds: heartbeatMs / 1000,
+      heartbeatIntervalSeconds: HEARTBEAT_MS / 1000,
     },
     store,
     epoch: 1,

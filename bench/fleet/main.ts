@@ -11,7 +11,7 @@ import { measureWaitingRemoved } from "./waiting-removed.ts";
 
 type Result = Record<string, number>;
 
-const applyLimitMs = 600_000;
+const APPLY_LIMIT_MS = 600_000;
 
 /** A fleet of agents without hosts: how fast many pods get to their nodes, and what one small change costs as the fleet grows. */
 export async function main(): Promise<void> {
@@ -59,7 +59,7 @@ async function measureApply(count: number, pods: number, result: Result): Promis
     const done = applyPods(coordinator, pods);
     await waitFor(async () => agents.given >= pods, {
       what: "all pods are given to their nodes",
-      limitMs: applyLimitMs,
+      limitMs: APPLY_LIMIT_MS,
       everyMs: 20,
     });
     const seconds = (performance.now() - appliedMs) / 1000;

@@ -19,7 +19,7 @@ export class PodAnswers {
   }
 
   statusOf(pod: PodAssignment, ready = true): PodStatus {
-    const hostPort = this.#hostPorts.get(pod.uid) ?? firstHostPort + this.#hostPorts.size;
+    const hostPort = this.#hostPorts.get(pod.uid) ?? FIRST_HOST_PORT + this.#hostPorts.size;
     this.#hostPorts.set(pod.uid, hostPort);
     return statusOf(pod, ready, hostPort);
   }
@@ -48,7 +48,7 @@ export function statusesOf(pods: PodStatus[]): ConnectRequest {
 export function statusOf(
   { uid, namespace, name, specHash, stopping, template }: PodAssignment,
   ready = true,
-  hostPort = firstHostPort,
+  hostPort = FIRST_HOST_PORT,
 ): PodStatus {
   if (stopping) return PodStatus.fromPartial({ uid, namespace, name, phase: PodPhase.REMOVED });
   const container = {
@@ -78,15 +78,15 @@ export function statusOf(
 
 export interface HollowHost {
   readonly address: string;
-  /** It has room for. */
+  /** The number of pods that fit on the host. */
   readonly pods: number;
 }
 
-/** With room for little more than its share of ten pods, so that all nodes are used. */
-const defaultHost: HollowHost = { address: "192.0.2.1", pods: 11 };
-const firstHostPort = 20_000;
+/** A host with room for little more than its share of ten pods, so that all nodes are used. */
+const DEFAULT_HOST: HollowHost = { address: "192.0.2.1", pods: 11 };
+const FIRST_HOST_PORT = 20_000;
 
-export function helloOf(node: string, { address, pods }: HollowHost = defaultHost): Hello {
+export function helloOf(node: string, { address, pods }: HollowHost = DEFAULT_HOST): Hello {
   const allocatable = { cpu: "16", memory: "64Gi", pods: String(pods), "ephemeral-storage": "100Gi" };
   return {
     agentVersion: "0.0.0",

@@ -14,14 +14,14 @@ import {
   type CreateJoinTokenResponse,
   OperatorServiceClient,
 } from "@forage/proto/forage/operator/v1/operator";
-import { type ClientDuplexStream, Metadata } from "@grpc/grpc-js";
+import { type ChannelCredentials, type ClientDuplexStream, Metadata } from "@grpc/grpc-js";
 import type { CoordinatorProcess } from "./coordinator-process.ts";
 import { type HollowHost, helloOf, PodAnswers, statusesOf } from "./pod-answers.ts";
 
 /** Uses that one reusable token allows. */
-const joinsPerToken = 100;
-const joinsAtOnce = 16;
-export const heartbeatMs = 2_500;
+const JOINS_PER_TOKEN = 100;
+const JOINS_AT_ONCE = 16;
+export const HEARTBEAT_MS = 2_500;
 
 export interface SocketAgentsOptions {
   /** The host that the agent reports. */
@@ -52,12 +52,12 @@ export class SocketAgents {
   }
 
   async start(coordinator: CoordinatorProcess, count: number): Promise<void> {
-    for (let from = 0; from < count; from += joinsPerToken) {
+    for (let from = 0; from < count; from += JOINS_PER_TOKEN) {
       const token = await joinToken(coordinator);
-      const names = Array.from({ length: Math.min(joinsPerToken, count - from) }, (_, i) => `n${from + i}`);
+      const names = Array.from({ length: Math.min(JOINS_PER_TOKEN, count - from) }, (_, i) => `n${from + i}`);
       while (names.length > 0)
         await Promise.all(
-          names.splice(0, joinsAtOnce).map((name) => this.#startOne(coordinator, token, name)),
+          names.splice(0, JOINS_AT_ONCE).map((name) => this.#startOne(coordinator, token, name)),
         );
     }
   }
@@ -90,7 +90,7 @@ export class SocketAgents {
       });
       stream.write({ message: { $case: "hello", value: helloOf(name, host?.(name)) } });
     });
-    const timer = setInterval(() => stream.write(heartbeat), heartbeatMs);
+    const timer = setInterval(() => stream.write(heartbeat), HEARTBEAT_MS);
     const close = (): void => {
       clearInterval(timer);
       stream.cancel();
@@ -104,12 +104,16 @@ export const heartbeat: ConnectRequest = {
   message: { $case: "heartbeat", value: { assignmentRevision: 0n, usage: undefined } },
 };
 
-/** As an agent does, with a key of its own. */
+/** Joins and connects like an agent, with a key of its own. */
 export async function joinAndConnect(
   { address, caPem }: Pick<CoordinatorProcess, "address" | "caPem">,
   token: string,
   name: string,
-): Promise<{ client: AgentServiceClient; stream: ClientDuplexStream<ConnectRequest, ConnectResponse> }> {
+): Promise<{
+  client: AgentServiceClient;
+  stream: ClientDuplexStream<ConnectRequest, ConnectResponse>;
+  credentials: ChannelCredentials;
+}> {
   const { id, secret } = parseJoinToken(token);
   const { keyPem, csrPem } = await createKeyAndCsr();
   const enrolling = new EnrollmentServiceClient(address, channelCredentials({ caPem }));
@@ -121,12 +125,15 @@ export async function joinAndConnect(
   const credentials = channelCredentials({ caPem, certPem: joined.certificatePem, keyPem });
   // Channels to one address with equal options would share their sockets.
   const client = new AgentServiceClient(address, credentials, { "grpc.use_local_subchannel_pool": 1 });
-  return { client, stream: client.connect() };
+  return { client, stream: client.connect(), credentials };
 }
 
-export async function joinToken({ address, caPem, token }: CoordinatorProcess): Promise<string> {
+export async function joinToken(
+  { address, caPem, token }: CoordinatorProcess,
+  labels: Readonly<Record<string, string>> = {},
+): Promise<string> {
   const operator = new OperatorServiceClient(address, channelCredentials({ caPem }));
-  const request = { ttlSeconds: 600, nodeName: "", reusable: true, labels: {} };
+  const request = { ttlSeconds: 600, nodeName: "", reusable: true, labels: { ...labels }, taints: [] };
   const answer = await new Promise<CreateJoinTokenResponse>((resolve, reject) =>
     operator.createJoinToken(request, bearerMetadata(token), (error, response) =>
       error ? reject(error) : resolve(response),

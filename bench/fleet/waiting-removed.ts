@@ -5,8 +5,8 @@ import { systemClock } from "../../coordinator/src/time/clock.ts";
 import { waitFor } from "../../hack/lib/wait-for.ts";
 import { openCore } from "./local-events.ts";
 
-const labels = { app: "waiting" };
-const limitMs = 600_000;
+const LABELS = { app: "waiting" };
+const LIMIT_MS = 600_000;
 
 /** Measures the cost of removing one service all of whose pods wait for a node. */
 export async function measureWaitingRemoved(pods: number, result: Record<string, number>): Promise<void> {
@@ -19,14 +19,17 @@ export async function measureWaitingRemoved(pods: number, result: Record<string,
     const container = { name: "main", image: "registry.example/app:v1" };
     const spec = { $case: "containerService" as const, value: { scaling: { replicas: pods }, container } };
     const resources = [{ name: "web", spec }];
-    const request = { applyId: "apply", namespace: "bench", labels, resources };
+    const request = { applyId: "apply", namespace: "bench", labels: LABELS, resources };
     await forage.applyResources(ApplyResourcesRequest.fromPartial(request), context);
     const wait = async (): Promise<boolean> => core.state.unboundPods().length === pods;
-    await waitFor(wait, { what: `${pods} pods wait`, limitMs, everyMs: 200 });
+    await waitFor(wait, { what: `${pods} pods wait`, limitMs: LIMIT_MS, everyMs: 200 });
     const before = process.cpuUsage();
-    await forage.deleteResources(DeleteResourcesRequest.fromPartial({ namespace: "bench", labels }), context);
+    await forage.deleteResources(
+      DeleteResourcesRequest.fromPartial({ namespace: "bench", labels: LABELS }),
+      context,
+    );
     const gone = async (): Promise<boolean> => core.state.pods().length === 0;
-    await waitFor(gone, { what: "all pods are gone", limitMs, everyMs: 50 });
+    await waitFor(gone, { what: "all pods are gone", limitMs: LIMIT_MS, everyMs: 50 });
     const { user, system } = process.cpuUsage(before);
     result[`${pods} waiting pods removed: processor time a pod (µs)`] = (user + system) / pods;
   } finally {

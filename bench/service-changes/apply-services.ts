@@ -16,7 +16,7 @@ export interface ServiceCounts {
 }
 
 /** A request takes not many more than a hundred resources. */
-const pairsPerRequest = 50;
+const PAIRS_PER_REQUEST = 50;
 
 /** Applies that many services, each with a workload of its own, and resolves when all their pods are ready. */
 export async function applyServices(
@@ -26,8 +26,8 @@ export async function applyServices(
   const forage = new ForageServiceClient(address, channelCredentials({ caPem }));
   const metadata = bearerMetadata(token);
   try {
-    for (let from = 0; from < counts.services; from += pairsPerRequest) {
-      const request = requestFor(from, Math.min(from + pairsPerRequest, counts.services), counts);
+    for (let from = 0; from < counts.services; from += PAIRS_PER_REQUEST) {
+      const request = requestFor(from, Math.min(from + PAIRS_PER_REQUEST, counts.services), counts);
       const { rolloutId } = await new Promise<ApplyResourcesResponse>((resolve, reject) =>
         forage.applyResources(request, metadata, (error, response) =>
           error ? reject(error) : resolve(response),

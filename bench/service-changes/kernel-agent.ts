@@ -7,7 +7,7 @@ import { type RunCommand, runCommand } from "../../agent/src/network/run-command
 import { KnownServices } from "../../agent/src/services/known-services.ts";
 import { ServiceRules } from "../../agent/src/services/service-rules.ts";
 import { helloOf } from "../fleet/pod-answers.ts";
-import { heartbeat, heartbeatMs, joinAndConnect } from "../fleet/socket-agents.ts";
+import { HEARTBEAT_MS, heartbeat, joinAndConnect } from "../fleet/socket-agents.ts";
 
 /** The options of the process, as JSON in its only argument. */
 export interface KernelAgentOptions {
@@ -76,7 +76,7 @@ async function main(): Promise<void> {
     if (message?.$case === "services") services.take(message.value);
   });
   stream.write({ message: { $case: "hello", value: helloOf(name, { address: "192.0.2.250", pods: 0 }) } });
-  setInterval(() => stream.write(heartbeat), heartbeatMs);
+  setInterval(() => stream.write(heartbeat), HEARTBEAT_MS);
 }
 
 if (import.meta.main) await main();

@@ -18,16 +18,16 @@ interface Sizes {
   readonly affinity: boolean;
 }
 
-const limitMs = 900_000;
+const LIMIT_MS = 900_000;
 /** The spare room with which every pod fits a node at once. */
-const spare = 1.3;
+const SPARE = 1.3;
 /** A prime, so that the rounds cover pods all over the fleet. */
-const stride = 7_919;
-const maxPodsLookedAt = 1_000;
+const STRIDE = 7_919;
+const MAX_PODS_LOOKED_AT = 1_000;
 
 /**
- * From the change of one pod to the rules of every host. Needs root:
- * `service-changes [--agents N] [--kernels N] [--services N] [--endpoints N] [--rounds N] [--affinity]`
+ * Measures the time from the change of one pod to the rules of every host. Needs root: `service-changes [--agents N]
+ * [--kernels N] [--services N] [--endpoints N] [--rounds N] [--affinity]`
  */
 export async function main(): Promise<void> {
   const text = (value: string) => ({ type: "string", default: value }) as const;
@@ -57,7 +57,7 @@ export async function main(): Promise<void> {
 }
 
 async function measure(sizes: Sizes): Promise<Result> {
-  const room = Math.ceil(((sizes.services * sizes.endpoints) / sizes.agents) * spare);
+  const room = Math.ceil(((sizes.services * sizes.endpoints) / sizes.agents) * SPARE);
   let round: Round | undefined;
   let whole = 0;
   let kernelCpuMs = 0;
@@ -77,7 +77,7 @@ async function measure(sizes: Sizes): Promise<Result> {
     await applyServices(coordinator, sizes);
     const startedMs = performance.now();
     await kernels.start(coordinator, await joinToken(coordinator), sizes.kernels, inForce);
-    await waitFor(() => whole >= sizes.kernels, { what: "hosts have all rules", limitMs });
+    await waitFor(() => whole >= sizes.kernels, { what: "hosts have all rules", limitMs: LIMIT_MS });
     const result: Record<string, number> = {
       "agents with rules: start → all applied (ms)": performance.now() - startedMs,
     };
@@ -89,7 +89,7 @@ async function measure(sizes: Sizes): Promise<Result> {
       const done: Round[] = [];
       for (let index = 0; index < rounds; index++) {
         round = new Round(nowMs(), change(agents, sizes, index, atOnce), sizes);
-        await round.end(limitMs);
+        await round.end(LIMIT_MS);
         done.push(round);
       }
       Object.assign(result, told(what, done));
@@ -115,11 +115,11 @@ function change(
 ): Map<string, number> {
   const ready = index % 2 === 1;
   const wanted = new Map<string, number>();
-  const first = Math.floor(index / 2) * stride;
+  const first = Math.floor(index / 2) * STRIDE;
   for (let step = 0; wanted.size < atOnce; step++) {
     const agent = (first + step) % count;
     const nth = Math.floor(step / count);
-    if (nth > maxPodsLookedAt) throw new Error(`there are no pods of ${atOnce} services`);
+    if (nth > MAX_PODS_LOOKED_AT) throw new Error(`there are no pods of ${atOnce} services`);
     const pod = agents.podOf(agent, nth);
     if (pod === undefined) continue;
     const key = `${pod.namespace}/${pod.workloadName}`;

@@ -9,7 +9,7 @@ import { runCommand } from "../../agent/src/network/run-command.ts";
 import { KnownServices } from "../../agent/src/services/known-services.ts";
 import { ServiceRules } from "../../agent/src/services/service-rules.ts";
 
-const inside = "FORAGE_BENCH_NETWORK";
+const INSIDE = "FORAGE_BENCH_NETWORK";
 
 interface Sizes {
   readonly services: number;
@@ -26,7 +26,7 @@ export async function main(): Promise<void> {
   const { values } = parseArgs({
     options: { services: text("1000"), endpoints: text("10"), rounds: text("9") },
   });
-  if (process.env[inside] === undefined) {
+  if (process.env[INSIDE] === undefined) {
     const args = [
       "--net",
       "--",
@@ -35,7 +35,7 @@ export async function main(): Promise<void> {
       join(import.meta.dirname, "..", "main.ts"),
     ];
     const rest = ["services", ...process.argv.slice(2)];
-    const env = { ...process.env, [inside]: "1" };
+    const env = { ...process.env, [INSIDE]: "1" };
     process.exitCode = spawnSync("unshare", [...args, ...rest], { stdio: "inherit", env }).status ?? 1;
     return;
   }

@@ -36,7 +36,7 @@ async function measureOpen(from: string): Promise<OpenCost> {
   };
 }
 
-/** Without the files that LevelDB maps: those are the page cache's, and given back when someone needs memory. */
+/** Measures memory without LevelDB's mapped files: those belong to the page cache and are released when memory is needed. */
 function memory(): { readonly liveBytes: number; readonly residentBytes: number } {
   globalThis.gc?.();
   const { heapUsed, external } = process.memoryUsage();

@@ -8,7 +8,7 @@ import type { OpenCost } from "./open-probe.ts";
 
 const PROBE = join(import.meta.dirname, "open-probe.ts");
 
-/** As a fleet's keys are: a kind, a namespace, a name. */
+/** Returns a key in the form of a fleet's keys: a kind, a namespace, a name. */
 export function keyOf(i: number): string {
   return `pods/namespace-${i % 50}/workload-${String(i).padStart(7, "0")}`;
 }

@@ -1,7 +1,6 @@
 import { closeSync, fdatasyncSync, openSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import { systemClock as clock } from "@forage/common/clock";
-import { openLevelStore } from "../../coordinator/src/store/index.ts";
+import type { Store } from "../../coordinator/src/store/index.ts";
 
 /** Each writer goes round so many keys of its own: the store stays small, history is folded all the time. */
 const KEYS_PER_WRITER = 100;
@@ -11,7 +10,7 @@ export interface WriteRate {
   readonly perSecond: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
-  /** CPU of the whole process, LevelDB's threads included. */
+  /** CPU of the whole process, LevelDB's threads included, etcd's process not. */
   readonly cpuMicros: number;
 }
 
@@ -30,14 +29,13 @@ export function measureSyncFloor(root: string, durationMs: number, valueBytes: n
   return (count * 1000) / (performance.now() - startMs);
 }
 
-/** Each writer puts a key, waits until that is durable, and goes on with the next. */
+/** Each writer puts a key, waits until that is durable, and goes on with the next. Closes the store. */
 export async function measureWrites(
-  dir: string,
+  store: Store,
   writers: number,
   durationMs: number,
   valueBytes: number,
 ): Promise<WriteRate> {
-  const store = await openLevelStore({ dir, clock });
   const value = Buffer.alloc(valueBytes, "x");
   const latencies: number[] = [];
   const cpu = process.cpuUsage();

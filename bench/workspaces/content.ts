@@ -1,0 +1,99 @@
+import { spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { WorkspacePhase } from "@forage/proto/core";
+import type { System } from "../../hack/system/system.ts";
+import type { WorkspaceCalls } from "../../hack/system/workspaces.ts";
+import { peakMb, resetPeak } from "../apply/process-cost.ts";
+import { median, secondsOf } from "./rounds.ts";
+import { reaches } from "./start.ts";
+
+export interface ContentSize {
+  readonly megabytes: number;
+  readonly files: number;
+  /** The median of so many rounds is shown. */
+  readonly rounds: number;
+}
+
+const MEGABYTE = 1_000_000;
+const LARGE_FILE_MEGABYTES = 32;
+const FILES_PER_DIRECTORY = 200;
+const ID = "content";
+const LINE = "export function compute(value: number): number { return value * 2; } // ";
+
+/**
+ * Returns the speed of backups and restores from the node's disk to the coordinator's content store and back, beside plain
+ * `tar | zstd` over the same files with the same level, written to the same disk.
+ */
+export async function measureContent(
+  { host, agent, coordinator }: System,
+  calls: WorkspaceCalls,
+  { megabytes, files, rounds }: ContentSize,
+): Promise<Readonly<Record<string, number>>> {
+  const contentOf = (id: string): string => join(host.dir, "agent", "workspaces", id, "volume", "content");
+  const metadata = { metaId: ID };
+  await calls.start(ID, { metadata });
+  await reaches(calls, ID, WorkspacePhase.RUNNING);
+  grow(contentOf(ID), megabytes, files);
+  const plain = join(host.dir, "plain");
+  mkdirSync(plain);
+  const archive = join(plain, "archive.tar.zst");
+  for (const { pid } of [agent, coordinator]) resetPeak(pid);
+  const [backups, plainBackups, restores, plainRestores]: number[][] = [[], [], [], []];
+  for (let round = 0; round < rounds; round++) {
+    const pack = `tar -C '${contentOf(ID)}' --sort=name -cf - . | zstd -q -3 -T1 -f -o '${archive}'`;
+    plainBackups?.push(await secondsOf(() => shell(`${pack} && sync '${archive}'`)));
+    backups?.push(await secondsOf(() => calls.backup(ID)));
+    const target = join(plain, "target");
+    mkdirSync(target);
+    const unpack = `zstd -q -d -c '${archive}' | tar -C '${target}' -xf -`;
+    plainRestores?.push(await secondsOf(() => shell(`${unpack} && sync -f '${target}'`)));
+    rmSync(target, { recursive: true });
+  }
+  await calls.stop(ID);
+  await reaches(calls, ID, WorkspacePhase.STOPPED);
+  for (let round = 0; round < rounds; round++) {
+    const id = `restored-${round}`;
+    const start = async (): Promise<void> => {
+      await calls.start(id, { metadata });
+      await reaches(calls, id, WorkspacePhase.RUNNING);
+    };
+    restores?.push(await secondsOf(start));
+    await calls.stop(id);
+    await reaches(calls, id, WorkspacePhase.STOPPED);
+  }
+  const speed = (seconds: number[] | undefined): number => megabytes / median(seconds ?? []);
+  return {
+    "content (MB)": megabytes,
+    "files in it": files,
+    "archive (MB)": statSync(archive).size / MEGABYTE,
+    "BackupWorkspace (MB/s)": speed(backups),
+    "plain tar | zstd to a file (MB/s)": speed(plainBackups),
+    "start → RUNNING, restored (MB/s)": speed(restores),
+    "plain zstd | tar from a file (MB/s)": speed(plainRestores),
+    "agent, highest resident memory (MB)": peakMb(agent.pid),
+    "coordinator, highest resident memory (MB)": peakMb(coordinator.pid),
+  };
+}
+
+/** Half of the bytes are text in many small files, half are random in large ones. */
+function grow(directory: string, megabytes: number, files: number): void {
+  const textBytes = Math.floor((megabytes * MEGABYTE) / 2 / files);
+  for (let index = 0; index < files; index++) {
+    const below = join(directory, `dir-${Math.floor(index / FILES_PER_DIRECTORY)}`);
+    if (index % FILES_PER_DIRECTORY === 0) mkdirSync(below);
+    const line = `${LINE}${index}\n`;
+    const text = line.repeat(Math.ceil(textBytes / line.length)).slice(0, textBytes);
+    writeFileSync(join(below, `file-${index}.ts`), text);
+  }
+  for (let written = 0; written < megabytes / 2; written += LARGE_FILE_MEGABYTES)
+    writeFileSync(join(directory, `large-${written}`), randomBytes(LARGE_FILE_MEGABYTES * MEGABYTE));
+}
+
+async function shell(command: string): Promise<void> {
+  const child = spawn("bash", ["-o", "pipefail", "-c", command], { stdio: ["ignore", "ignore", "inherit"] });
+  const [code] = await once(child, "exit");
+  if (code !== 0) throw new Error(`exit code ${code}: ${command}`);
+}

@@ -1,0 +1,71 @@
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { startTestHost } from "../../hack/lib/test-host.ts";
+import { startSystem } from "../../hack/system/system.ts";
+import { WorkspaceCalls } from "../../hack/system/workspaces.ts";
+import { measureBurst } from "./burst.ts";
+import { type ContentSize, measureContent } from "./content.ts";
+import { measureDedupe } from "./dedupe.ts";
+import { measureIdle } from "./idle.ts";
+import { measureStart } from "./start.ts";
+import { measureSubscribers } from "./subscribers.ts";
+
+const ON_HOST = ["start", "burst", "content"];
+const DEFAULT_PARTS = [...ON_HOST, "subscribers", "idle"];
+const PARTS = [...DEFAULT_PARTS, "dedupe"];
+/** Workspaces that start and stop at one moment while there are subscribers. */
+const BURST = 200;
+
+/**
+ * Measures workspaces: the time from a start to RUNNING on real containers, backups and restores beside plain `tar | zstd` in the same
+ * run, many that start at once, the cost of subscribers, and of workspaces that do nothing. Needs root.
+ */
+export async function main(): Promise<void> {
+  const { values } = parseArgs({
+    options: {
+      megabytes: { type: "string", default: "512" },
+      files: { type: "string", default: "20000" },
+      rounds: { type: "string", default: "3" },
+      burst: { type: "string", default: "20" },
+      subscribers: { type: "string", default: "1000" },
+      idle: { type: "string", default: "1000" },
+      only: { type: "string", default: DEFAULT_PARTS.join() },
+      tree: { type: "string", default: join(import.meta.dirname, "../../node_modules") },
+    },
+  });
+  const parts = values.only.split(",");
+  const unknown = parts.filter((part) => !PARTS.includes(part));
+  if (unknown.length > 0) throw new RangeError(`--only: ${unknown} must be of ${PARTS}`);
+  const { megabytes, files, rounds, burst } = values;
+  const size = { megabytes: Number(megabytes), files: Number(files), rounds: Number(rounds) };
+  if (parts.some((part) => ON_HOST.includes(part))) await measureHost(parts, size, Number(burst));
+  if (parts.includes("subscribers")) report(await measureSubscribers(BURST, Number(values.subscribers)));
+  if (parts.includes("dedupe")) report(await measureDedupe(values.tree));
+  if (parts.includes("idle")) report(await measureIdle(Number(values.idle)));
+}
+
+async function measureHost(parts: readonly string[], size: ContentSize, burst: number): Promise<void> {
+  const host = await startTestHost();
+  try {
+    const classes = [{ id: "small", cpu: "10m", memory: "32Mi" }];
+    const command = ["sh", "-c", 'trap "exit 0" TERM; while :; do sleep 1000 & wait $!; done'];
+    const system = await startSystem(host, {
+      agent: { workspaces: { enabled: true } },
+      coordinator: { workspaces: { enabled: true, classes, command } },
+    });
+    const calls = new WorkspaceCalls(system);
+    try {
+      if (parts.includes("start")) report(await measureStart(calls));
+      if (parts.includes("burst")) report(await measureBurst(system, calls, burst));
+      if (parts.includes("content")) report(await measureContent(system, calls, size));
+    } finally {
+      calls.close();
+    }
+  } finally {
+    await host.close();
+  }
+}
+
+function report(figures: Readonly<Record<string, number>>): void {
+  for (const [name, value] of Object.entries(figures)) console.log(`${name.padEnd(56)} ${value.toFixed(2)}`);
+}
