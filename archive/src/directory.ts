@@ -40,7 +40,7 @@ export class Directory {
     return new Directory(await open(this.#at(name), O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
   }
 
-  /** Another handle of the same directory, to be closed by itself. */
+  /** Opens another handle of the same directory, which must be closed by itself. */
   async again(): Promise<Directory> {
     return new Directory(await open(`/proc/self/fd/${this.#handle.fd}`, O_RDONLY | O_DIRECTORY));
   }
@@ -63,7 +63,7 @@ export class Directory {
     return readlink(this.#at(name));
   }
 
-  /** Never waits: a pipe or device that took the file's place is noticed by its kind. */
+  /** Opens a file without waiting: a pipe or device in the file's place is detected by its kind. */
   openFile(name: string): Promise<FileHandle> {
     return open(this.#at(name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   }
@@ -106,6 +106,14 @@ export class Directory {
 
   close(): Promise<void> {
     return this.#handle.close();
+  }
+
+  /**
+   * Returns the path of an entry, or of the directory itself, for operations of the caller's own. They must not follow links: the
+   * entry may be one by then.
+   */
+  pathOf(name: string | undefined): string {
+    return name === undefined ? `/proc/self/fd/${this.#handle.fd}/.` : this.#at(name);
   }
 
   #at(name: string): string {

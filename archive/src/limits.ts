@@ -1,4 +1,4 @@
-/** Each level holds a handle open. */
+/** The limit of nested directories. Each level holds a handle open. */
 export const DEPTH_MAX = 200;
 /** Linux takes no longer ones. */
 export const PATH_MAX_BYTES = 4096;

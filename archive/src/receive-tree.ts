@@ -136,7 +136,7 @@ class Receiver {
     return parent.enter(name);
   }
 
-  /** Made under another name and then renamed, so that the file is never half of it. */
+  /** Writes the file under a temporary name and renames it, so that the file is never incomplete. */
   async #replace(
     parent: Directory,
     name: string,
@@ -165,7 +165,10 @@ function partsOf(path: string): readonly string[] {
   return parts;
 }
 
-/** Only `..` that come first count as what they say: after a name, that name may be a link. */
+/**
+ * Reports whether the link's target stays within the tree. Only leading `..` parts are resolved by name: after a name, that
+ * name may itself be a link.
+ */
 function staysWithin(parts: readonly string[], target: string): boolean {
   if (target.startsWith("/") || target === "") return false;
   const steps = target.split("/").filter((step) => step !== "" && step !== ".");

@@ -11,7 +11,7 @@ export interface Place {
   readonly stats: Stats | undefined;
 }
 
-/** As many as the kernel follows. */
+/** The limit of links followed, the same as the kernel's. */
 const LINKS_MAX = 40;
 
 /**

@@ -12,7 +12,7 @@ export interface SendOptions {
   readonly skipped: (path: string, why: string) => void;
 }
 
-/** Made by the kernel as they are read: endless, or without a size. */
+/** File systems whose files the kernel generates as they are read: endless, or without a size. */
 const KERNEL_FILE_SYSTEMS: ReadonlySet<number> = new Set([
   0x9fa0, // proc
   0x62656572, // sysfs

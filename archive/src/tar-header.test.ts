@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { readTar } from "./read-tar.ts";
 import { encodeHeader, paddingFor, TAR_END, type TarHeader } from "./tar-header.ts";
 
-const file: TarHeader = {
+const FILE: TarHeader = {
   path: "top/file",
   type: "file",
   mode: 0o640,
@@ -37,7 +37,7 @@ for (const [what, change] of [
   ["a long link", { type: "link", target: "t".repeat(300) }],
 ] as const) {
   test(`a header comes back as it was: ${what}`, async () => {
-    const header = { ...file, ...change } as TarHeader;
+    const header = { ...FILE, ...change } as TarHeader;
     const [back, ...rest] = await headersOf(encodeHeader(header), TAR_END);
     const path = header.type === "directory" ? `${header.path}/` : header.path;
     const modifiedMs = Math.round(header.modifiedMs);
@@ -49,13 +49,13 @@ for (const [what, change] of [
 test("records of extended headers tell their own length, whatever it is", async () => {
   for (let length = 90; length < 130; length++) {
     const path = "x".repeat(length);
-    assert.equal((await headersOf(encodeHeader({ ...file, path }), TAR_END))[0]?.path, path);
+    assert.equal((await headersOf(encodeHeader({ ...FILE, path }), TAR_END))[0]?.path, path);
   }
 });
 
 test("sizes beyond what a plain header holds", async () => {
   const sizeBytes = 20 * 1024 ** 3;
-  const entries = readTar(chunked(encodeHeader({ ...file, sizeBytes }), 512));
+  const entries = readTar(chunked(encodeHeader({ ...FILE, sizeBytes }), 512));
   assert.equal((await entries.next()).value.header.sizeBytes, sizeBytes);
 });
 
@@ -63,8 +63,8 @@ test("tar reads what we write", () => {
   const content = Buffer.from("hello");
   const path = `top/${"long".repeat(40)} ü`;
   const archive = Buffer.concat([
-    encodeHeader({ ...file, path: "top", type: "directory", mode: 0o755 }),
-    encodeHeader({ ...file, path, sizeBytes: content.length }),
+    encodeHeader({ ...FILE, path: "top", type: "directory", mode: 0o755 }),
+    encodeHeader({ ...FILE, path, sizeBytes: content.length }),
     content,
     paddingFor(content.length),
     TAR_END,
@@ -82,8 +82,8 @@ for (const [what, bytes] of [
   ["nothing", Buffer.alloc(0)],
   ["half a block", Buffer.alloc(100)],
   ["something else", Buffer.alloc(1024, "x")],
-  ["cut off in the content", Buffer.concat([encodeHeader({ ...file, sizeBytes: 100 }), Buffer.alloc(50)])],
-  ["cut off before the end", encodeHeader(file)],
+  ["cut off in the content", Buffer.concat([encodeHeader({ ...FILE, sizeBytes: 100 }), Buffer.alloc(50)])],
+  ["cut off before the end", encodeHeader(FILE)],
   ["a record that lies about its length", withPax("99 path=x\n")],
   ["a record without a value", withPax("8 path\n\n")],
   ["a record of no length", withPax("0 path=x\n")],
@@ -96,13 +96,13 @@ for (const [what, bytes] of [
 }
 
 test("an extended header that would fill memory is refused", async () => {
-  const huge = encodeHeader({ ...file, path: "x".repeat(100_000) });
+  const huge = encodeHeader({ ...FILE, path: "x".repeat(100_000) });
   await assert.rejects(headersOf(huge, TAR_END), { code: "NOT_TAR" });
 });
 
 /** A plain header after an extended one with this content. */
 function withPax(content: string): Buffer {
-  const long = encodeHeader({ ...file, path: "x".repeat(101), modifiedMs: 0 });
+  const long = encodeHeader({ ...FILE, path: "x".repeat(101), modifiedMs: 0 });
   const pax = Buffer.from(long.subarray(0, 512));
   pax.write(`${content.length.toString(8).padStart(11, "0")}\0`, 124);
   pax.write("        ", 148);
@@ -113,7 +113,7 @@ function withPax(content: string): Buffer {
     pax,
     body,
     paddingFor(body.length),
-    encodeHeader({ ...file, modifiedMs: 0 }),
+    encodeHeader({ ...FILE, modifiedMs: 0 }),
     TAR_END,
   ]);
 }

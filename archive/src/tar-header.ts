@@ -2,13 +2,13 @@ import { ArchiveError } from "./archive-error.ts";
 
 /** One entry of a POSIX archive; owners are left out, as they mean nothing on another machine. */
 export interface TarHeader {
-  /** With `/` between its parts and none at its end. */
+  /** The path with `/` between its parts and none at its end. */
   readonly path: string;
   /** `other`: devices, pipes and whatever else is not copied. */
   readonly type: "file" | "directory" | "link" | "other";
   /** Permission bits, 0 to 0o7777. */
   readonly mode: number;
-  /** Since the epoch, with fractions. */
+  /** The time since the epoch in milliseconds, with fractions. */
   readonly modifiedMs: number;
   /** The size of the content that follows. 0 for everything but files. */
   readonly sizeBytes: number;
@@ -143,7 +143,7 @@ function fits(value: string): boolean {
   return value.length <= NAME_MAX_BYTES && /^[\x20-\x7e]*$/.test(value);
 }
 
-/** With its checksum field counted as spaces. */
+/** Computes the header's checksum, in which the checksum field itself counts as spaces. */
 function checksum(bytes: Buffer): number {
   const all = bytes.reduce((sum, byte) => sum + byte, 0);
   return all - bytes.subarray(148, 156).reduce((sum, byte) => sum + byte, 0) + 8 * 0x20;
