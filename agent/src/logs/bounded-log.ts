@@ -109,6 +109,8 @@ export class BoundedLog {
   async *readingCompletely<Piece>(read: AsyncIterable<Piece>): AsyncGenerator<Piece, void, undefined> {
     this.#completeReads += 1;
     try {
+      // A check under way may already have decided to trim.
+      await this.#looking;
       yield* read;
     } finally {
       this.#completeReads -= 1;

@@ -146,6 +146,22 @@ test("a reader of the whole log gets every line although the log is due for trim
   await waitUntil(() => statSync(path).blocks * 512 < 10_000);
 });
 
+test("a reader that comes while the log is about to be trimmed gets the text without a gap", async (t) => {
+  // Each turn of the event loop that the reader comes later finds the check in another step.
+  for (let turns = 0; turns < 12; turns += 1) {
+    const { path, rotator } = given(t, { maxBytes: 500_000, checkMs: 60_000 });
+    writeFileSync(path, lines(0, 100_000));
+    rotator.keep(path);
+    await rotator.check();
+    appendFileSync(path, lines(100_000, 150_000));
+    const checked = rotator.check();
+    for (let turn = 0; turn < turns; turn += 1) await new Promise(setImmediate);
+    const read = readAll(rotator.tail(path, { follow: false, signal: AbortSignal.timeout(10_000) }));
+    assert.equal(assertConsecutive(await read), 249_999, `after ${turns} turns`);
+    await checked;
+  }
+});
+
 test("a reader that doesn't go on holds trimming back only until the log has twice its limit", async (t) => {
   const { path, rotator, stops } = given(t, { maxBytes: 200_000 });
   writeFileSync(path, lines(0, 20_000));
