@@ -208,6 +208,8 @@ describe("workspaces on a real host", { concurrency: false }, () => {
     return new Promise((resolve, reject) => {
       const args = ["-F", "/dev/null", "-b", "-", "-P", port, ...all, address];
       const child = execFile("sftp", args, (error, stdout) => (error ? reject(error) : resolve(stdout)));
+      // It may exit before it has read all: its code tells.
+      child.stdin?.on("error", () => {});
       child.stdin?.end(`${lines.join("\n")}\n`);
     });
   }

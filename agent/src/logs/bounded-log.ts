@@ -105,12 +105,12 @@ export class BoundedLog {
     return seen;
   }
 
-  /** Holds trimming back while `read` runs, unless the log grows to twice its limit meanwhile. */
+  /** Trims a log that is too long, then holds trimming back while `read` runs, unless the log grows to twice its limit meanwhile. */
   async *readingCompletely<Piece>(read: AsyncIterable<Piece>): AsyncGenerator<Piece, void, undefined> {
+    // A check under way may already have decided to trim, and a log may be too long already.
+    if (this.#kept) await this.lookAnew();
     this.#completeReads += 1;
     try {
-      // A check under way may already have decided to trim.
-      await this.#looking;
       yield* read;
     } finally {
       this.#completeReads -= 1;

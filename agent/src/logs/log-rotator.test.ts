@@ -74,6 +74,8 @@ function startWriter(
       stdio: [mode === "free" ? "ignore" : "pipe", "ignore", "inherit"],
     });
     const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+    // After its last line it exits, even if it is asked for more.
+    child.stdin?.on("error", () => {});
     stops.push(() => {
       child.kill("SIGKILL");
       return ended;
