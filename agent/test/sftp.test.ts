@@ -187,7 +187,7 @@ function setUp(t: TestContext, user = USER) {
         const child = execFile("sftp", ["-b", "-", "-D", server], (_error, stdout, stderr) =>
           resolve({ code: child.exitCode ?? -1, output: stdout + stderr }),
         );
-        // It may exit before it has read all: its code tells.
+        // The client may exit before it has read its input. The test checks its exit code.
         child.stdin?.on("error", () => {});
         child.stdin?.end(`${lines.join("\n")}\n`);
       }),

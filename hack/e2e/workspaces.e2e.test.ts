@@ -208,7 +208,7 @@ describe("workspaces on a real host", { concurrency: false }, () => {
     return new Promise((resolve, reject) => {
       const args = ["-F", "/dev/null", "-b", "-", "-P", port, ...all, address];
       const child = execFile("sftp", args, (error, stdout) => (error ? reject(error) : resolve(stdout)));
-      // It may exit before it has read all: its code tells.
+      // The client may exit before it has read its input. The test checks its exit code.
       child.stdin?.on("error", () => {});
       child.stdin?.end(`${lines.join("\n")}\n`);
     });
