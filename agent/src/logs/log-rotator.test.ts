@@ -74,7 +74,7 @@ function startWriter(
       stdio: [mode === "free" ? "ignore" : "pipe", "ignore", "inherit"],
     });
     const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
-    // The writer exits after its last line, even if a test asks for more.
+    // The writer exits after its last line, so a later request may find the pipe closed.
     child.stdin?.on("error", () => {});
     stops.push(() => {
       child.kill("SIGKILL");
