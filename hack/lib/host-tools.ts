@@ -12,6 +12,8 @@ export interface HostTool {
   readonly isThere: () => boolean;
   /** A service that the package starts although it isn't needed. It is disabled again. */
   readonly unwantedUnit?: string;
+  /** Free space in MiB that the package needs beyond what is reserved for all of them. */
+  readonly extraMebibytes?: number;
 }
 
 /** The tools that the agent needs. */
@@ -46,7 +48,7 @@ export const TEST_TOOLS: readonly HostTool[] = [
   { package: "pebble", isThere: () => isOnPath("pebble") && isOnPath("pebble-challtestsrv") },
   { package: "openssh-client", isThere: () => isOnPath("ssh") && isOnPath("sftp") },
   // Shows the dashboard.
-  { package: "chromium", isThere: () => isOnPath("chromium") },
+  { package: "chromium", isThere: () => isOnPath("chromium"), extraMebibytes: 900 },
   ...ENVOY_TOOLS,
 ];
 
@@ -54,8 +56,8 @@ export const TEST_TOOLS: readonly HostTool[] = [
 const CNI_BIN_DIRS = ["/usr/lib/cni", "/opt/cni/bin"];
 const PIP_LIMIT_MS = 60_000;
 const INSTALL_LIMIT_MS = 15 * 60_000;
-// All of them unpacked, with what they depend on, and room for apt's lists.
-const NEEDED_BYTES = 600 * 1024 * 1024;
+// The small packages unpacked, with what they depend on, and room for apt's lists.
+const NEEDED_MEBIBYTES = 600;
 
 export interface InstallOptions {
   readonly report: (step: string) => void;
@@ -91,11 +93,12 @@ export async function installMissing(
     );
   }
   const { bavail, bsize } = statfsSync("/usr");
-  if (bavail * bsize < NEEDED_BYTES) {
+  const neededMebibytes = missing.reduce((sum, tool) => sum + (tool.extraMebibytes ?? 0), NEEDED_MEBIBYTES);
+  if (bavail * bsize < neededMebibytes * 2 ** 20) {
     throw new SetupError(
       "DISK_FULL",
-      "less than 600 MB are free for packages in /usr",
-      `free some, then run this again`,
+      `less than ${neededMebibytes} MiB are free for packages in /usr`,
+      "free some space, then run this again",
     );
   }
   options.report(`installing ${packages.join(", ")} from Debian`);
