@@ -276,3 +276,24 @@ test(
     );
   },
 );
+
+test(
+  "restores a backup into the larger file system of an instance with a larger quota",
+  options,
+  async (t) => {
+    const host = await WorkspaceHost.setUp(t);
+    host.store.order(anOrder("a", { quotaBytes: BigInt(4 * MIB) }));
+    await host.start();
+    const data = randomBytes(3 * MIB);
+    writeFileSync(join(await ready(host, "a"), "data"), data);
+    const restore = await backUp(host);
+    host.store.order(anOrder("b", { restore, quotaBytes: BigInt(16 * MIB) }));
+    const content = await ready(host, "b");
+    writeFileSync(join(content, "more"), randomBytes(12 * MIB));
+    assert.ok(readFileSync(join(content, "data")).equals(data));
+    for (const id of ["a", "b"]) host.store.change(id, { dispose: true });
+    await until("both are gone", () =>
+      ["a", "b"].every((id) => host.store.reports.get(id)?.stage === ContentStage.DISPOSED),
+    );
+  },
+);

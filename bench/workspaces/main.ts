@@ -15,6 +15,8 @@ const DEFAULT_PARTS = [...ON_HOST, "subscribers", "idle"];
 const PARTS = [...DEFAULT_PARTS, "dedupe"];
 /** Workspaces that start and stop at one moment while there are subscribers. */
 const BURST = 200;
+/** Pods of the host besides those of the burst. */
+const OTHER_PODS = 20;
 
 /**
  * Measures workspaces: the time from a start to RUNNING on real containers, backups and restores beside plain `tar | zstd` in the same
@@ -47,10 +49,10 @@ export async function main(): Promise<void> {
 async function measureHost(parts: readonly string[], size: ContentSize, burst: number): Promise<void> {
   const host = await startTestHost();
   try {
-    const classes = [{ id: "small", cpu: "10m", memory: "32Mi" }];
+    const classes = [{ id: "small", cpu: "1m", memory: "16Mi" }];
     const command = ["sh", "-c", 'trap "exit 0" TERM; while :; do sleep 1000 & wait $!; done'];
     const system = await startSystem(host, {
-      agent: { workspaces: { enabled: true } },
+      agent: { workspaces: { enabled: true }, podsMax: burst + OTHER_PODS },
       coordinator: { workspaces: { enabled: true, classes, command } },
     });
     const calls = new WorkspaceCalls(system);

@@ -87,3 +87,22 @@ test("remotes that are not cloned are refused with their field", LIMIT, async (t
     });
   }
 });
+
+test(
+  "an instance keeps the size limit of its start, and the next one has the changed limit",
+  LIMIT,
+  async (t) => {
+    const classes = [{ id: "small", diskGigabytes: 2 }];
+    const { calls, node, settings, reaches } = await startWorkspaceWorld(t, { settings: { classes } });
+    const limitOf = (id: string) => node.orders.get(id)?.quotaBytes;
+    await calls.startWorkspace(aStart());
+    await reaches("instance-1", WorkspacePhase.RUNNING);
+    settings.classes[0] = { ...(settings.classes[0] ?? assert.fail()), diskGigabytes: 5 };
+    await calls.stopWorkspace({ id: "instance-1", policy: 0 });
+    await reaches("instance-1", WorkspacePhase.STOPPED);
+    assert.equal(limitOf("instance-1"), 2n * 1024n ** 3n);
+    await calls.startWorkspace(aStart({ id: "instance-2" }));
+    await reaches("instance-2", WorkspacePhase.RUNNING);
+    assert.equal(limitOf("instance-2"), 5n * 1024n ** 3n);
+  },
+);

@@ -3,6 +3,7 @@ import { CONTENT_SCHEMA } from "./content/content-settings.ts";
 import { INGRESS_SCHEMA } from "./ingress/ingress-settings.ts";
 import { SSH_SCHEMA } from "./ssh/ssh-settings.ts";
 
+const GIGABYTE = 1024n ** 3n;
 /** `{{.Name}}`, as Gitpod's installer writes the templates. */
 const PLACEHOLDER = /\{\{\s*\.(\w+)\s*\}\}/g;
 const VARIABLES = ["ID", "Prefix", "Host", "IngressPort", "WorkspacePort"] as const;
@@ -38,7 +39,12 @@ const workspaceClass = z.strictObject({
   memory: quantity.default("2Gi").describe("Requested memory."),
   cpuLimit: quantity.optional().describe("Default: none."),
   memoryLimit: quantity.optional().describe("Default: none."),
-  diskGigabytes: z.number().min(0).max(100_000).default(0).describe("Size limit of the content. 0: none."),
+  diskGigabytes: z
+    .number()
+    .min(0)
+    .max(100_000)
+    .default(0)
+    .describe("Size limit of the content, for instances that start from now on. 0: none."),
   nodeSelector: z.record(z.string(), z.string()).default({}).describe("Labels that the node must have."),
   priorityClass: z.string().max(63).default("").describe("Priority class of the pods."),
 });
@@ -180,6 +186,11 @@ export function workspaceUrl(settings: WorkspaceSettings, { id, prefix, port }: 
 /** Returns the class with the id, or the default for an empty one. */
 export function classOf(settings: WorkspaceSettings, id: string): WorkspaceClassSettings | undefined {
   return id === "" ? settings.classes[0] : settings.classes.find((it) => it.id === id);
+}
+
+/** Returns the size limit that the class sets for content; 0: none. */
+export function diskBytesOf(settings: WorkspaceSettings, id: string): bigint {
+  return (BigInt(Math.round((classOf(settings, id)?.diskGigabytes ?? 0) * 1000)) * GIGABYTE) / 1000n;
 }
 
 function placeholdersOf(text: string): string[] {

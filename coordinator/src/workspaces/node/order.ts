@@ -2,9 +2,7 @@ import { WorkspaceType } from "@forage/proto/core";
 import type { InstanceRecord, InstanceSecrets } from "@forage/proto/forage/workspaces/v1/records";
 import { ContentStage, TransferState, WorkspaceOrder } from "@forage/proto/forage/workspaces/v1/workspaces";
 import { isOpen, mayDispose } from "../phase/content.ts";
-import { classOf, type WorkspaceSettings } from "../settings.ts";
-
-const GIGABYTE = 1024n ** 3n;
+import { diskBytesOf, type WorkspaceSettings } from "../settings.ts";
 
 /** Returns what the instance's node has to do with its content. Pure. `version` is left at 0. */
 export function orderOf(
@@ -33,8 +31,7 @@ export function orderOf(
   });
 }
 
-/** Returns the size limit of the instance's content; 0: none. */
-export function quotaBytesOf({ spec }: InstanceRecord, settings: WorkspaceSettings): bigint {
-  const gigabytes = classOf(settings, spec?.class ?? "")?.diskGigabytes ?? 0;
-  return (BigInt(Math.round(gigabytes * 1000)) * GIGABYTE) / 1000n;
+/** Returns the size limit of the instance's content; 0: none. A change of the class has no effect on content that exists. */
+export function quotaBytesOf({ quotaBytes, spec }: InstanceRecord, settings: WorkspaceSettings): bigint {
+  return quotaBytes ?? diskBytesOf(settings, spec?.class ?? "");
 }

@@ -20,7 +20,7 @@ import { liveKey } from "../keys.ts";
 import { ownerToken } from "../owner-token.ts";
 import { isHeadless } from "../phase/status.ts";
 import { openSecrets, secretsWrite } from "../records.ts";
-import { classOf, type WorkspaceSettings, workspaceUrl } from "../settings.ts";
+import { classOf, diskBytesOf, type WorkspaceSettings, workspaceUrl } from "../settings.ts";
 import type { WorkspaceView } from "../view.ts";
 import type { WorkspaceWriter } from "../writer.ts";
 import { checkQuota, type NamespaceQuota } from "./quota.ts";
@@ -169,6 +169,7 @@ function instanceOf(
     servicePrefix: prefix,
     metadata: { ...metadata, startedAt: toTimestamp(nowMs()) },
     spec: runtimeSpec(spec, type, { settings, id, prefix }),
+    quotaBytes: diskBytesOf(settings, spec.class),
     admission: spec.admission,
     sshPublicKeys: spec.sshPublicKeys,
     workspaceLocation: spec.workspaceLocation,

@@ -2,7 +2,7 @@ import type { TestContext } from "node:test";
 import { StartWorkspaceRequest, type WorkspacePhase, type WorkspaceStatus } from "@forage/proto/core";
 import { readConfig } from "../../../src/config.ts";
 import { MemoryContentStore } from "../../../src/workspaces/content/memory-content-store.ts";
-import { WORKSPACES_SCHEMA } from "../../../src/workspaces/settings.ts";
+import { WORKSPACES_SCHEMA, type WorkspaceSettings } from "../../../src/workspaces/settings.ts";
 import { HollowAgent, type HollowAgentOptions } from "../hollow-agent.ts";
 import { until } from "../until.ts";
 import { startWorld, type World } from "../world.ts";
@@ -13,6 +13,8 @@ export interface WorkspaceWorld {
   readonly agent: HollowAgent;
   readonly node: FakeWorkspaceNode;
   readonly content: MemoryContentStore;
+  /** The coordinator reads them whenever it needs them, so that a test can change them. */
+  readonly settings: WorkspaceSettings;
   readonly calls: ReturnType<World["workspaces"]>;
   /** Waits until the instance is in the phase, and returns its status. */
   reaches(id: string, phase: WorkspacePhase): Promise<WorkspaceStatus>;
@@ -73,7 +75,7 @@ export async function startWorkspaceWorld(
     if (last === undefined) throw new Error("no status");
     return last;
   };
-  return { world, agent, node, content, calls, reaches };
+  return { world, agent, node, content, settings: workspaces, calls, reaches };
 }
 
 type Request = Parameters<typeof StartWorkspaceRequest.fromPartial>[0];
