@@ -355,9 +355,9 @@ test("gRPC: servers that can't answer are told apart", async (t) => {
 });
 
 async function until(holds: () => boolean): Promise<void> {
-  const end = performance.now() + LONG_MS;
+  const end = performance.now() + 60_000;
   while (!holds()) {
-    if (performance.now() > end) assert.fail("waited 10 s in vain");
+    if (performance.now() > end) assert.fail("waited 60 s in vain");
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
 }
