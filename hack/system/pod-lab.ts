@@ -73,6 +73,8 @@ const NAMESPACE = "e2e";
 /** Many pods start at the same time, perhaps on a busy machine. */
 const LIMIT_MS = 120_000;
 const CHECK_EVERY_MS = 200;
+/** The exit code of `forage exec` when it could not run the command. */
+const EXEC_FAILED = 125;
 const DONE = "(that is all)\n";
 
 export interface PodLabOptions {
@@ -168,7 +170,15 @@ function labOn(host: TestHost, system: System): PodLab {
     exec: async (service, command, container) => {
       const { name } = await running(service, container);
       const options = ["-n", NAMESPACE, ...(container === undefined ? [] : ["-c", container])];
-      return system.forageInProcess(["exec", name, ...options, "--", ...command]);
+      const run = () => system.forageInProcess(["exec", name, ...options, "--", ...command]);
+      // On a busy host the agent may open the session too late. The command has not run then.
+      const isTooLate = ({ exitCode, stderr }: RunResult): boolean =>
+        exitCode === EXEC_FAILED && stderr.includes("did not open the session within");
+      const attempt = async () => {
+        const result = await run();
+        return isTooLate(result) ? undefined : result;
+      };
+      return waitFor(attempt, { what: `${service}: a session is opened`, limitMs: LIMIT_MS });
     },
     close: () => host.close(),
   };

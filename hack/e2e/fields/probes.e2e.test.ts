@@ -146,8 +146,8 @@ describe("probes on a real host", { concurrency: false }, () => {
     await lab.ready("patient");
     const before = await asked();
     await lab.until("patient", "was asked three times more", async () => (await asked()) >= before + 3);
-    const { exitCode } = await lab.exec("delayed", ["test", "-e", "/tmp/asked"]);
-    assert.equal(exitCode, 1, "the probe's command has not run");
+    const { exitCode, stderr } = await lab.exec("delayed", ["test", "-e", "/tmp/asked"]);
+    assert.equal(exitCode, 1, `the probe's command has not run; the session's error: ${stderr}`);
   });
 
   test(
