@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { chmod, mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
 import { isDeepStrictEqual } from "node:util";
@@ -45,6 +46,11 @@ const MESSAGE_LENGTH_MAX = 2_000;
 const NO_PROXY =
   "there is no Envoy on this host: install it as /usr/bin/envoy, or say where it is (gateway.envoy) or which image has it (gateway.image)";
 
+const NO_FILES =
+  "Envoy has ended, and its configuration is lost: it is started once the coordinator sends the configuration again";
+const LOST_STATE =
+  "the stored configuration is lost: Envoy serves by its own files until the coordinator sends the configuration again";
+
 /** A gateway with Envoy. One loop compares the desired and the present state and acts. Everything else only wakes it. */
 export class HostGateway implements Gateway {
   readonly #parts: HostGatewayParts;
@@ -62,6 +68,8 @@ export class HostGateway implements Gateway {
   #config: { readonly loader: ConfigLoader; readonly hosts: ConfigApplier } | undefined;
   #files: ConfigFiles | undefined;
   #proxyVersion = "";
+  /** Whether a proxy may run, whose end has to be noticed. */
+  #hasProxy = false;
   #failures = 0;
   #againAtMs = 0;
 
@@ -140,8 +148,7 @@ export class HostGateway implements Gateway {
     if (this.#awake || signal.aborted) return;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#wake = resolve;
-    const cancel =
-      this.#parts.known.gateway === "" ? undefined : this.#parts.clock.schedule(CHECK_EVERY_MS, resolve);
+    const cancel = this.#hasProxy ? this.#parts.clock.schedule(CHECK_EVERY_MS, resolve) : undefined;
     await promise;
     cancel?.();
   }
@@ -149,17 +156,58 @@ export class HostGateway implements Gateway {
   async #round(signal: AbortSignal): Promise<void> {
     const { known, services, proxy, clock, bootstrap } = this.#parts;
     // A lost file must not stop an Envoy that serves: the coordinator sends the configuration again.
-    if (known.loaded !== "sound" && (await ConfigFiles.exist(bootstrap.places))) return;
+    const isLost = known.loaded !== "sound" && (await this.#isServed());
+    this.#hasProxy = isLost || known.gateway !== "";
+    if (isLost) return this.#keepServing(signal);
     if (known.gateway === "") return this.#retire();
     if (proxy === undefined) return this.#tell({ ready: false, message: NO_PROXY });
     if (clock.monotonicMs() < this.#againAtMs) return;
-    const runs = await proxy.isRunning();
-    // Without the services, every route of a running Envoy would lose its endpoints.
-    if (runs && this.#config === undefined && services.loaded !== "sound") return;
+    // Without the services, every route of Envoy would lose its endpoints.
+    const hasFiles = existsSync(bootstrap.places.bootstrap);
+    const found = await proxy.isRunning();
+    if (this.#config === undefined && services.loaded !== "sound" && (found || hasFiles))
+      return this.#keepServing(signal);
+    const runs = found && !(await this.#endLost(proxy));
     if (!runs || this.#config === undefined) await this.#attach(proxy, runs, signal);
     if (signal.aborted) return;
     await this.#update();
     await this.#rotate();
+  }
+
+  /** Reports whether Envoy runs or has files, of this agent or one before it. */
+  async #isServed(): Promise<boolean> {
+    const { proxy, bootstrap } = this.#parts;
+    return (await ConfigFiles.exist(bootstrap.places)) || ((await proxy?.isRunning()) ?? false);
+  }
+
+  /** Keeps Envoy running on the files that it has, until the coordinator sends what was lost. */
+  async #keepServing(signal: AbortSignal): Promise<void> {
+    const { proxy, clock, bootstrap } = this.#parts;
+    if (proxy === undefined || clock.monotonicMs() < this.#againAtMs || (await proxy.isRunning())) return;
+    if (!existsSync(bootstrap.places.bootstrap)) return this.#tell({ ready: false, message: NO_FILES });
+    await this.#startProxy(proxy, signal);
+    if (signal.aborted) return;
+    this.#failures = 0;
+    if (this.#status !== undefined) this.#tell({ ready: true, message: LOST_STATE });
+  }
+
+  /** Ends an Envoy whose directory was removed: it could never be configured again. Returns whether it did. */
+  async #endLost(proxy: ProxyProgram): Promise<boolean> {
+    const { bootstrap, adminSocket, dir } = this.#parts.bootstrap.places;
+    if (existsSync(bootstrap) || existsSync(adminSocket)) return false;
+    this.#parts.onEvent("gateway-proxy-lost", { proxy: proxy.name, reason: `${dir} was removed` });
+    await proxy.kill();
+    return true;
+  }
+
+  async #startProxy(proxy: ProxyProgram, signal: AbortSignal): Promise<void> {
+    const { admin, render, bootstrap } = this.#parts;
+    await mkdir(dirname(render.accessLog), { recursive: true, mode: 0o700 });
+    await chmod(bootstrap.places.dir, 0o700);
+    await proxy.start();
+    await this.#live(proxy, signal);
+    this.#proxyVersion = await admin.version();
+    this.#parts.onEvent("gateway-proxy-started", { proxy: proxy.name, version: this.#proxyVersion });
   }
 
   /** Starts the proxy, or takes over the one that runs. */
@@ -167,25 +215,24 @@ export class HostGateway implements Gateway {
     const { known, services, admin, bootstrap, onEvent } = this.#parts;
     const { places } = bootstrap;
     this.#config = undefined;
+    // What is known of its files may no longer be true: they may be why it ended.
+    if (!runs) this.#files = undefined;
     this.#files ??= await ConfigFiles.open(places);
     const config = this.#makeConfig(proxy, this.#files);
     if (!runs) {
       if (this.#proxyVersion !== "") onEvent("gateway-proxy-ended", { proxy: proxy.name });
-      await mkdir(dirname(this.#parts.render.accessLog), { recursive: true, mode: 0o700 });
-      await chmod(places.dir, 0o700);
       const text = JSON.stringify(bootstrapOf(bootstrap));
       await this.#files.put(places.bootstrap, { text, version: shortHash(text) });
       await config.hosts.prepare(known, services.services);
-      await proxy.start();
-    } else await config.hosts.adopt();
-    await this.#live(proxy, signal);
-    this.#proxyVersion = await admin.version();
+      await this.#startProxy(proxy, signal);
+    } else {
+      await config.hosts.adopt();
+      await this.#live(proxy, signal);
+      this.#proxyVersion = await admin.version();
+      onEvent("gateway-proxy-found", { proxy: proxy.name, version: this.#proxyVersion });
+    }
     this.#config = config;
     this.#viewChanged = true;
-    onEvent(runs ? "gateway-proxy-found" : "gateway-proxy-started", {
-      proxy: proxy.name,
-      version: this.#proxyVersion,
-    });
   }
 
   #makeConfig(proxy: ProxyProgram, files: ConfigFiles): { loader: ConfigLoader; hosts: ConfigApplier } {
@@ -259,7 +306,7 @@ export class HostGateway implements Gateway {
   /** The host is no gateway any more: requests under way end, then the proxy. */
   async #retire(): Promise<void> {
     const { proxy, admin, clock, bootstrap } = this.#parts;
-    if (!(await ConfigFiles.exist(bootstrap.places))) return this.#retired();
+    if (!(await this.#isServed())) return this.#retired();
     if (proxy !== undefined && (await proxy.isRunning())) {
       await admin.drain().catch(() => undefined);
       const deadlineMs = clock.monotonicMs() + DRAIN_MAX_MS;
