@@ -1,7 +1,11 @@
 import assert from "node:assert/strict";
-import { rm, stat } from "node:fs/promises";
+import { rm, stat, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { ensureEnvoy } from "../../hack/lib/envoy.ts";
+import { ChosenLauncher } from "../src/gateway/chosen-launcher.ts";
+import { ProgramLauncher } from "../src/gateway/launch-program.ts";
+import { runCommand } from "../src/network/run-command.ts";
 import { startBackend } from "./backend.ts";
 import { GatewayUnderTest, service, to } from "./gateway-under-test.ts";
 import { until } from "./until.ts";
@@ -73,6 +77,41 @@ test(
     );
   },
 );
+
+test("an Envoy that is not installed is asked for, and started once it is installed", LIMIT, async (t) => {
+  const envoy = await ensureEnvoy();
+  let program = "";
+  const gateway = await GatewayUnderTest.start(t, {
+    launcher: (_, dir = "") => {
+      program = join(dir, "envoy");
+      return new ChosenLauncher({ programs: [program], ofProgram, ofImage: undefined });
+    },
+  });
+  const a = await startBackend(t, "a");
+  gateway.serve(service("a", [a.port]));
+  gateway.take({ full: true, hosts: [{ hostname: HOST, rules: [to("a")] }] });
+  await until("the missing program is reported", () =>
+    /install it as \/usr\/bin\/envoy/.test(gateway.gateway.status()?.message ?? ""),
+  );
+  assert.equal(gateway.gateway.status()?.ready, false);
+
+  await symlink(envoy, program);
+  await answers(gateway);
+
+  // An upgrade removes it for a moment.
+  await rm(program);
+  await gateway.stopAgent();
+  await gateway.startAgent();
+  assert.equal((await gateway.ask(HOST, "/")).status, 200);
+  await gateway.proxy.kill();
+  await until("the missing program is reported again", () => gateway.gateway.status()?.ready === false);
+  await symlink(envoy, program);
+  await answers(gateway);
+});
+
+function ofProgram(program: string): ProgramLauncher {
+  return new ProgramLauncher({ program, instance: "test", systemd: false, run: runCommand });
+}
 
 /** A gateway whose host leads to service a. */
 async function aServingGateway(t: TestContext) {

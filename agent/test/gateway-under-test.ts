@@ -41,7 +41,6 @@ export class GatewayUnderTest {
   known!: KnownGateway;
   services!: KnownServices;
   #version = 0n;
-  #hasProxy = true;
   #address = "127.0.0.1";
 
   private constructor(dir: string, launcher: MakeLauncher, ports: { http: number; https: number }) {
@@ -59,7 +58,7 @@ export class GatewayUnderTest {
 
   static async start(
     t: TestContext,
-    options: { readonly launcher?: MakeLauncher; readonly without?: boolean; readonly address?: string } = {},
+    options: { readonly launcher?: MakeLauncher; readonly address?: string } = {},
   ): Promise<GatewayUnderTest> {
     const dir = await mkdtemp(join(tmpdir(), "forage-gateway-"));
     const [http = 0, https = 0] = await freePorts(2);
@@ -68,7 +67,6 @@ export class GatewayUnderTest {
     const fromHost = () =>
       new ProgramLauncher({ program, instance: "test", systemd: false, run: runCommand });
     const it = new GatewayUnderTest(dir, options.launcher ?? fromHost, ports);
-    it.#hasProxy = options.without !== true;
     it.#address = options.address ?? "127.0.0.1";
     t.after(async () => {
       t.diagnostic((await it.proxy.lastWords()).slice(-1_000));
@@ -92,8 +90,7 @@ export class GatewayUnderTest {
     this.known = await KnownGateway.open({
       ...{ dir: join(this.dir, "gateway"), clock: systemClock, onError, key: this.#key },
     });
-    const { places, admin, known, services } = this;
-    const proxy = this.#hasProxy ? this.proxy : undefined;
+    const { places, admin, known, services, proxy } = this;
     this.gateway = new HostGateway({
       ...{ known, services, proxy, admin, clock: systemClock },
       render: {

@@ -284,15 +284,6 @@ test("the access log is rotated, and goes on in a new file", async (t) => {
   });
 });
 
-test("without Envoy, the node says what to do", async (t) => {
-  const gateway = await GatewayUnderTest.start(t, { without: true });
-  gateway.take({ full: true });
-  await until("it is told", () => gateway.gateway.status() !== undefined);
-  const { ready, message } = gateway.gateway.status() ?? {};
-  assert.equal(ready, false);
-  assert.match(message ?? "", /install it as \/usr\/bin\/envoy/);
-});
-
 async function filesOf({ places }: GatewayUnderTest): Promise<Map<string, string>> {
   const names = await readdir(places.dir, { recursive: true });
   const found = new Map<string, string>();

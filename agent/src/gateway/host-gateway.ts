@@ -24,8 +24,7 @@ import { makeRoomToWatch } from "./watch-room.ts";
 export interface HostGatewayParts {
   readonly known: KnownGateway;
   readonly services: Pick<KnownServices, "services" | "subscribe" | "loaded">;
-  /** Undefined: there is none on this host. */
-  readonly proxy: ProxyProgram | undefined;
+  readonly proxy: ProxyProgram;
   readonly admin: EnvoyAdmin;
   readonly render: RenderOptions;
   readonly bootstrap: BootstrapOptions;
@@ -43,8 +42,6 @@ const LIVE_CHECK_MS = 20;
 const DRAIN_MAX_MS = 10_000;
 const DRAIN_CHECK_MS = 100;
 const MESSAGE_LENGTH_MAX = 2_000;
-const NO_PROXY =
-  "there is no Envoy on this host: install it as /usr/bin/envoy, or say where it is (gateway.envoy) or which image has it (gateway.image)";
 
 const NO_FILES =
   "Envoy has ended, and its configuration is lost: it is started once the coordinator sends the configuration again";
@@ -92,7 +89,7 @@ export class HostGateway implements Gateway {
         this.#rouse();
       }),
     );
-    if (proxy !== undefined) this.#stop.push(proxy.onExit(() => this.#rouse()));
+    this.#stop.push(proxy.onExit(() => this.#rouse()));
     this.#running = this.#run(this.#closing.signal);
   }
 
@@ -160,7 +157,6 @@ export class HostGateway implements Gateway {
     this.#hasProxy = isLost || known.gateway !== "";
     if (isLost) return this.#keepServing(signal);
     if (known.gateway === "") return this.#retire();
-    if (proxy === undefined) return this.#tell({ ready: false, message: NO_PROXY });
     if (clock.monotonicMs() < this.#againAtMs) return;
     // Without the services, every route of Envoy would lose its endpoints.
     const hasFiles = existsSync(bootstrap.places.bootstrap);
@@ -177,13 +173,13 @@ export class HostGateway implements Gateway {
   /** Reports whether Envoy runs or has files, of this agent or one before it. */
   async #isServed(): Promise<boolean> {
     const { proxy, bootstrap } = this.#parts;
-    return (await ConfigFiles.exist(bootstrap.places)) || ((await proxy?.isRunning()) ?? false);
+    return (await ConfigFiles.exist(bootstrap.places)) || (await proxy.isRunning());
   }
 
   /** Keeps Envoy running on the files that it has, until the coordinator sends what was lost. */
   async #keepServing(signal: AbortSignal): Promise<void> {
     const { proxy, clock, bootstrap } = this.#parts;
-    if (proxy === undefined || clock.monotonicMs() < this.#againAtMs || (await proxy.isRunning())) return;
+    if (clock.monotonicMs() < this.#againAtMs || (await proxy.isRunning())) return;
     if (!existsSync(bootstrap.places.bootstrap)) return this.#tell({ ready: false, message: NO_FILES });
     await this.#startProxy(proxy, signal);
     if (signal.aborted) return;
@@ -307,7 +303,7 @@ export class HostGateway implements Gateway {
   async #retire(): Promise<void> {
     const { proxy, admin, clock, bootstrap } = this.#parts;
     if (!(await this.#isServed())) return this.#retired();
-    if (proxy !== undefined && (await proxy.isRunning())) {
+    if (await proxy.isRunning()) {
       await admin.drain().catch(() => undefined);
       const deadlineMs = clock.monotonicMs() + DRAIN_MAX_MS;
       while (clock.monotonicMs() < deadlineMs) {

@@ -35,7 +35,7 @@ export class ProgramLauncher implements Launcher {
 
   async start(args: readonly string[], log: string, ended: () => void): Promise<void> {
     const { program, instance, systemd, run } = this.#options;
-    if (!existsSync(program)) throw new Error(`${program} is not there`);
+    if (!existsSync(program)) throw new Error(`${program} is not there: install Envoy again`);
     // A limit that may not be raised stays at the agent's own. There is no second process, because it would look like another
     // Envoy. Without the trap, the signal for a full file would end Envoy; with it, only the write fails.
     const script = `trap "" XFSZ; ulimit -f ${FILE_BLOCKS_MAX}; ulimit -n ${OPEN_FILES_MAX} 2>/dev/null || :; exec "$@"`;

@@ -7,6 +7,7 @@ import type { RunCommand } from "../network/run-command.ts";
 import type { ContainerRuntime } from "../runtime/runtime.ts";
 import type { KnownServices } from "../services/known-services.ts";
 import type { GatewaySettings } from "../settings.ts";
+import { ChosenLauncher } from "./chosen-launcher.ts";
 import { ConfigFiles } from "./config-files.ts";
 import { Places } from "./envoy/places.ts";
 import { EnvoyAdminSocket } from "./envoy-admin.ts";
@@ -44,10 +45,9 @@ export async function openGateway(options: OpenGatewayOptions): Promise<HostGate
   const places = new Places(join(runDir, "gateway"));
   const onError = (err: unknown): void => onEvent("gateway-not-kept", { err });
   const known = await openKnownGateway({ dir, places, key: options.key, clock, onError, noteDamage });
-  const program = settings.envoy ?? PROGRAMS.find((path) => existsSync(path));
-  const launcher = launcherOf(program, [dir, places.dir], options);
+  const launcher = launcherOf([dir, places.dir], options);
   const { bootstrap } = places;
-  const proxy = launcher && new EnvoyProxy({ launcher, bootstrap, log: join(dir, "envoy.log"), clock });
+  const proxy = new EnvoyProxy({ launcher, bootstrap, log: join(dir, "envoy.log"), clock });
   const { connectionsMax, memoryLimitBytes, trustedProxies } = settings;
   return new HostGateway({
     ...{ known, services: options.services, proxy, clock, onEvent },
@@ -78,15 +78,16 @@ export async function openKnownGateway(options: OpenKnownGatewayOptions): Promis
 
 /** The host's own goes before an image. */
 function launcherOf(
-  program: string | undefined,
   directories: readonly string[],
   { settings, instance, run, runtime, clock }: OpenGatewayOptions,
-): Launcher | undefined {
+): Launcher {
   const systemd = existsSync("/run/systemd/system");
-  if (program !== undefined) return new ProgramLauncher({ program, instance, run, systemd });
-  const { image } = settings;
-  if (image === undefined) return undefined;
-  return new ContainerLauncher({ image, instance, runtime, directories, clock });
+  const ofProgram = (program: string): Launcher => new ProgramLauncher({ program, instance, run, systemd });
+  const { envoy, image } = settings;
+  if (envoy !== undefined) return ofProgram(envoy);
+  const ofImage =
+    image === undefined ? undefined : new ContainerLauncher({ image, instance, runtime, directories, clock });
+  return new ChosenLauncher({ programs: PROGRAMS, ofProgram, ofImage });
 }
 
 /** Returns the address that stands for every address of the host: that of IPv6 covers both families where the kernel has it. */
