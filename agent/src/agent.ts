@@ -8,6 +8,7 @@ import type { Config } from "./config.ts";
 import type { DamageReports } from "./damage-reports.ts";
 import type { PodDevices } from "./devices/devices.ts";
 import { DiskMaintenance } from "./disk-maintenance.ts";
+import type { DiskReserve } from "./disk-reserve.ts";
 import type { Gateway } from "./gateway/gateway.ts";
 import type { HostFeatures } from "./host-features.ts";
 import { HostLogs } from "./host-logs.ts";
@@ -16,6 +17,7 @@ import { Metrics } from "./http/metrics.ts";
 import { ImagePrefetcher } from "./images/image-prefetcher.ts";
 import type { ImageRecords } from "./images/image-records.ts";
 import type { Journal } from "./journal/journal.ts";
+import type { JournalKey } from "./journal/journal-key.ts";
 import { AssignmentReader } from "./link/assignment-reader.ts";
 import { CoordinatorLink } from "./link/coordinator-link.ts";
 import type { IdentityFiles } from "./link/node-identity.ts";
@@ -52,8 +54,8 @@ export interface AgentParts {
   readonly random: () => number;
   /** New with every start. */
   readonly sessionId: string;
-  /** The operator's own key for the journal; it need not be there. */
-  readonly journalKeyFile?: string | undefined;
+  readonly journalKey: JournalKey;
+  readonly reserve: Pick<DiskReserve, "keep">;
   readonly runtime: ContainerRuntime;
   readonly network: PodNetwork;
   readonly networkFiles: NetworkFiles;
@@ -71,7 +73,6 @@ export interface AgentParts {
   readonly damageReports: DamageReports;
   /** Rejects if the host can't belong to the cluster with this authority. */
   readonly mayJoin?: (authority: string) => Promise<void>;
-  readonly diskReserveBytes?: number;
   /** The command of the agent's own program, for work that runs in a process of its own. */
   readonly ownCommand: readonly string[];
 }
@@ -190,7 +191,7 @@ export class Agent {
       this.#linkOnceTakenOver(signal),
       this.#reporter.run(signal),
       parts.devices.watch(clock, signal, () => this.#link.nodeChanged()),
-      this.ready.then(() => opened.reserve.keep(signal)),
+      this.ready.then(() => parts.reserve.keep(signal)),
       writeStates(opened.unwritten, clock, signal, (problem) => this.#reporter.impaired("boot", problem)),
       watchNetworks(parts.services, clock, () => this.#link.nodeChanged(), signal),
       this.ready.then(() => parts.services.start()),

@@ -20,13 +20,14 @@ import { openGateway } from "./gateway/open-gateway.ts";
 import { readHostFeatures } from "./host-features.ts";
 import { HostClaim, HostConflict, networkNamespace } from "./host-sharing/host-claim.ts";
 import { holdDataDirectory } from "./instance-lock.ts";
-import { loadJournalKey } from "./journal/journal-key.ts";
+import type { JournalKey } from "./journal/journal-key.ts";
 import { IdentityFiles } from "./link/node-identity.ts";
 import { HostNetwork } from "./network/host-network.ts";
 import { HostNetworkFiles } from "./network/network-files.ts";
 import { parsePodCidr, parsePodCidr6 } from "./network/pod-cidr.ts";
 import { probePort } from "./network/probe-port.ts";
 import { runCommand } from "./network/run-command.ts";
+import { openKey } from "./open-key.ts";
 import { ownAddresses } from "./own-address.ts";
 import { podAccess } from "./pod-access-settings.ts";
 import { probeOver } from "./probes/run-probe.ts";
@@ -64,13 +65,18 @@ async function main(): Promise<void> {
   await holdDataDirectory(config.dataDir);
   const claim = await claimHost(config);
   const damageReports = new DamageReports({ dataDir: config.dataDir, log });
+  const opened = await openKey({
+    ...{ dataDir: config.dataDir, keyFile: journalKeyFile(), clock: systemClock },
+    ...{ log, noteDamage: damageReports.note },
+  });
+  const { journalKey } = opened;
   const addresses = await findAddresses(config);
   const services = await openServices(config, addresses, log, damageReports.note);
   await restoreHelpers(programDir(config), Object.values(config.runtimeClasses), damageReports.note).catch(
     (err: unknown) => log.warn({ err }, "helper-programs-not-restored"),
   );
   const runtime = makeRuntime(config, log);
-  const workspaces = await openNodeWorkspaces(config, { log, damageReports });
+  const workspaces = await openNodeWorkspaces(config, { log, damageReports, journalKey });
   const providers = new Map(workspaces === undefined ? [] : [["workspace", workspaces.provider]]);
   const agent = await Agent.start({
     config: withWorkspacesLabel(config),
@@ -78,7 +84,7 @@ async function main(): Promise<void> {
     clock: systemClock,
     random: Math.random,
     sessionId: randomUUID(),
-    journalKeyFile: journalKeyFile(),
+    ...opened,
     runtime,
     network: makeNetwork(config, log, damageReports.note),
     networkFiles: new HostNetworkFiles({
@@ -89,7 +95,7 @@ async function main(): Promise<void> {
       },
     }),
     services,
-    gateway: await openNodeGateway(config, services, runtime, { log, damageReports }),
+    gateway: await openNodeGateway(config, services, runtime, { log, damageReports, journalKey }),
     devices: new HostDevices({
       ...{ pool: config.devices, directory: join(config.dataDir, "devices") },
       noteDamage: damageReports.note,
@@ -170,17 +176,23 @@ async function openNomadDriver(config: Config, log: AgentLog): Promise<DriverSoc
   });
 }
 
+interface NodeParts {
+  readonly log: AgentLog;
+  readonly damageReports: DamageReports;
+  readonly journalKey: JournalKey;
+}
+
 /** Opens the node's part of workspaces. Loads its code only where workspaces are configured. */
 async function openNodeWorkspaces(
   { dataDir, coordinator, workspaces }: Config,
-  { log, damageReports }: { readonly log: AgentLog; readonly damageReports: DamageReports },
+  { log, damageReports, journalKey }: NodeParts,
 ): Promise<OpenedWorkspaces | undefined> {
   if (!workspaces.enabled) return undefined;
   const { openWorkspaces } = await import("./workspaces/open-workspaces.ts");
   return await openWorkspaces({
     ...{ dataDir, coordinator, log },
     identity: new IdentityFiles(join(dataDir, "identity")),
-    key: await loadJournalKey({ dir: dataDir, file: journalKeyFile(), noteDamage: damageReports.note }),
+    key: journalKey,
     noteDamage: damageReports.note,
     clock: systemClock,
     random: Math.random,
@@ -286,12 +298,12 @@ async function openNodeGateway(
   config: Config,
   services: HostServiceNetwork,
   runtime: NerdctlRuntime,
-  { log, damageReports }: { readonly log: AgentLog; readonly damageReports: DamageReports },
+  { log, damageReports, journalKey }: NodeParts,
 ): Promise<HostGateway> {
   const { dataDir, runDir, nodeName, instance, gateway: settings } = config;
   return openGateway({
     ...{ dataDir, runDir, nodeName, instance, settings },
-    key: await loadJournalKey({ dir: dataDir, file: journalKeyFile(), noteDamage: damageReports.note }),
+    key: journalKey,
     services: services.known,
     runtime,
     run: runCommand,

@@ -3,10 +3,9 @@ import type { HostCapacity } from "./capacity/host-capacity.ts";
 import { type CapacityParts, openCapacity } from "./capacity/open-capacity.ts";
 import type { Config } from "./config.ts";
 import type { DamageReports } from "./damage-reports.ts";
-import { DISK_RESERVE_BYTES, DiskReserve } from "./disk-reserve.ts";
 import { ImageRecords } from "./images/image-records.ts";
 import { Journal } from "./journal/journal.ts";
-import { loadJournalKey } from "./journal/journal-key.ts";
+import type { JournalKey } from "./journal/journal-key.ts";
 import type { JournalProblem } from "./journal/load-journal.ts";
 import { IdentityFiles } from "./link/node-identity.ts";
 import { TokenFiles } from "./link/token-files.ts";
@@ -15,11 +14,8 @@ import type { AgentLog } from "./supervisor-events.ts";
 
 export interface PartsToOpen extends CapacityParts {
   readonly config: Config;
-  /** The operator's own key for the journal; it need not be there. */
-  readonly journalKeyFile?: string | undefined;
+  readonly journalKey: JournalKey;
   readonly log: AgentLog;
-  /** Room on the disk that is kept for the agent's own start. */
-  readonly diskReserveBytes?: number;
   readonly damageReports: DamageReports;
 }
 
@@ -37,7 +33,6 @@ export interface OpenedParts {
   readonly imageRecords: ImageRecords;
   readonly tokens: TokenFiles;
   readonly identity: IdentityFiles;
-  readonly reserve: DiskReserve;
   /** The pods' states of this boot could not be written. */
   readonly unwritten: RebootOutcome["unwritten"];
 }
@@ -45,14 +40,9 @@ export interface OpenedParts {
 export async function openParts(parts: PartsToOpen): Promise<OpenedParts> {
   const { config, clock, log, damageReports } = parts;
   const { dataDir } = config;
-  const reserve = new DiskReserve({
-    ...{ path: join(dataDir, "disk-reserve"), clock, bytes: parts.diskReserveBytes ?? DISK_RESERVE_BYTES },
-    onEvent: (event, fields) => log.warn(fields, event),
-  });
-  await reserve.makeRoom();
   const journal = await Journal.open({
     dir: join(dataDir, "journal"),
-    key: await loadJournalKey({ dir: dataDir, file: parts.journalKeyFile, noteDamage: damageReports.note }),
+    key: parts.journalKey,
     signal: new AbortController().signal,
   });
   for (const { kind, path, reason } of journal.problems)
@@ -79,5 +69,5 @@ export async function openParts(parts: PartsToOpen): Promise<OpenedParts> {
   });
   const identity = new IdentityFiles(join(dataDir, "identity"));
   await identity.loadAuthority();
-  return { journal, capacity, imageRecords, tokens, identity, reserve, unwritten };
+  return { journal, capacity, imageRecords, tokens, identity, unwritten };
 }

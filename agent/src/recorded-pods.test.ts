@@ -28,7 +28,7 @@ test("a record that was written whole and can't be interpreted costs the restora
   const whole = PodAssignment.encode(host.victim).finish();
   for (let seed = 1; seed <= SEEDS; seed += 1) {
     const payload = mutated(Buffer.from(whole), seededRandom(seed));
-    await writeFile(host.podFile, encodeRecord(RECORD_KIND.sealedPod, KEY.seal("b", payload)));
+    await writeFile(host.podFile, encodeRecord(RECORD_KIND.sealedPod, await KEY.seal("b", payload)));
     const pods = await host.reopen();
     for (const uid of ["a", "c"]) assertRestored(pods.get(uid), host.sound.get(uid), seed);
     assert.ok(pods.has("b"), `seed ${seed}: its containers are left alone`);

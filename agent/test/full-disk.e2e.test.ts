@@ -96,6 +96,83 @@ test(
   },
 );
 
+test("with a full disk and a lost key, the reserve makes room for a new key", options, async (t) => {
+  const { host, fill } = await aSmallDisk(t);
+  await host.begin();
+  const first = await host.start({ diskReserveBytes: 4 * MIB });
+  await until("the reserve is taken", () => fileBytes(join(host.dataDir, "disk-reserve")) === 4 * MIB);
+  await first.agent.close();
+  rmSync(join(host.dataDir, "journal.key"));
+  fill();
+  const before = running(host);
+
+  const { agent } = await host.start({ diskReserveBytes: 4 * MIB });
+  t.after(() => agent.close());
+  await agent.ready;
+
+  assert.equal(fileBytes(join(host.dataDir, "journal.key")), 65);
+  assert.deepEqual(running(host), before);
+});
+
+test(
+  "with a full disk, a lost key and no reserve, the agent starts, says so, and leaves containers alone",
+  options,
+  async (t) => {
+    const { host, fill, free } = await aSmallDisk(t);
+    await host.begin();
+    rmSync(join(host.dataDir, "journal.key"));
+    fill();
+    const before = running(host);
+
+    const { agent, parts } = await host.start();
+    await agent.ready;
+
+    assert.match(
+      parts.damageReports.summary() ?? "",
+      /journal\.key is damaged \(a new key can't be written: ENOSPC/,
+    );
+    assert.deepEqual(running(host), before);
+    await agent.close();
+
+    free();
+    const second = await host.start();
+    t.after(() => second.agent.close());
+    await second.agent.ready;
+    assert.equal(fileBytes(join(host.dataDir, "journal.key")), 65);
+    assert.deepEqual(running(host), before);
+  },
+);
+
+test(
+  "with no byte left, a killed container waits with the full disk as its reason, and runs again once there is room",
+  options,
+  async (t) => {
+    const { host, fill, free } = await aSmallDisk(t);
+    await host.begin();
+    const { agent } = await host.start();
+    t.after(() => agent.close());
+    await agent.ready;
+    fill();
+    const [first] = running(host);
+    assert.ok(first);
+
+    host.runtime.exit(first.id, 137);
+    await until("the reason is given", () =>
+      agent.pods().some(({ message }) => /no log can be written to .*: the disk is full$/.test(message)),
+    );
+    await until("the unwritten state is reported", () =>
+      agent.problems().some((problem) => /^states: .*(ENOSPC|no space)/i.test(problem)),
+    );
+    assert.equal(running(host).length, 2);
+
+    free();
+    await until("it runs again", () => running(host).length === 3);
+    await until("no write problem is left", () =>
+      agent.problems().every((problem) => !/^(boot|states)/.test(problem)),
+    );
+  },
+);
+
 /** A host whose data directory is a tmpfs of 24 MiB. */
 async function aSmallDisk(t: TestContext) {
   const dataDir = join(parent, "data");

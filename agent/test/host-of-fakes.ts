@@ -23,11 +23,12 @@ import { Places } from "../src/gateway/envoy/places.ts";
 import { HostGateway } from "../src/gateway/host-gateway.ts";
 import { openKnownGateway } from "../src/gateway/open-gateway.ts";
 import { Journal } from "../src/journal/journal.ts";
-import { loadJournalKey } from "../src/journal/journal-key.ts";
+import { type JournalKey, loadJournalKey } from "../src/journal/journal-key.ts";
 import { derOf } from "../src/link/enroll.ts";
 import { IdentityFiles } from "../src/link/node-identity.ts";
 import { FakeNetwork, FakeNetworkHost } from "../src/network/fake.ts";
 import { FakeNetworkFiles } from "../src/network/network-files.ts";
+import { openKey } from "../src/open-key.ts";
 import { FakeRuntime } from "../src/runtime/fake.ts";
 import { restoreHelpers } from "../src/runtime/nerdctl/helper-programs.ts";
 import { HostServiceNetwork } from "../src/service-network.ts";
@@ -150,8 +151,10 @@ export class HostOfFakes {
     const damageReports = new DamageReports({ dataDir: this.dataDir, log });
     const { note } = damageReports;
     await restoreHelpers(join(this.dataDir, "programs"), [], note);
+    const opening = { dataDir: this.dataDir, clock: systemClock, log, noteDamage: note };
+    const openedKey = await openKey({ ...opening, reserveBytes: diskReserveBytes });
     const services = await this.#openServices(note);
-    const gateway = await this.#openGateway(services, note);
+    const gateway = await this.#openGateway(services, openedKey.journalKey, note);
     const volumes = (events: VolumeEvents) => {
       const directory = join(this.dataDir, "volumes");
       return new HostVolumes({ directory, clock: systemClock, events, noteDamage: note, useImages: false });
@@ -159,7 +162,7 @@ export class HostOfFakes {
     const opened: { volumes?: PodVolumes } = {};
     const agent = await Agent.start({
       ...{ config, version: "0", clock: systemClock, random: () => 0, sessionId: "session", log },
-      ...{ damageReports, diskReserveBytes, services, gateway, runtime: this.runtime },
+      ...{ damageReports, ...openedKey, services, gateway, runtime: this.runtime },
       network: new FakeNetwork(this.network),
       networkFiles: new FakeNetworkFiles(),
       devices: new HostDevices({
@@ -211,9 +214,12 @@ export class HostOfFakes {
     });
   }
 
-  async #openGateway({ known: services }: HostServiceNetwork, noteDamage: NoteDamage): Promise<HostGateway> {
+  async #openGateway(
+    { known: services }: HostServiceNetwork,
+    key: JournalKey,
+    noteDamage: NoteDamage,
+  ): Promise<HostGateway> {
     const { places } = this.envoy;
-    const key = await loadJournalKey({ dir: this.dataDir, noteDamage: () => undefined });
     const known = await openKnownGateway({
       ...{ dir: join(this.dataDir, "gateway"), places, key, clock: systemClock, noteDamage },
       onError: () => undefined,

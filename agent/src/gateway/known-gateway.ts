@@ -167,9 +167,9 @@ export class KnownGateway implements GatewayView {
       more: false,
       version: this.#version,
     }).finish();
-    const bytes = this.#options.key.seal(BOUND_TO, plain);
+    const { dir, key } = this.#options;
     this.#writing = this.#writing
-      .then(() => writeFilesDurably(this.#options.dir, [{ name: FILE, bytes }]))
+      .then(async () => writeFilesDurably(dir, [{ name: FILE, bytes: await key.seal(BOUND_TO, plain) }]))
       .catch(this.#options.onError);
   }
 }

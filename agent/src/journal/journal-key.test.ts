@@ -1,5 +1,14 @@
 import assert from "node:assert/strict";
-import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -14,10 +23,10 @@ function directory(t: TestContext): string {
   return dir;
 }
 
-test("what is sealed is unsealed with the same key for the same pod only", () => {
-  const sealed = aKey(1).seal("a", text);
+test("what is sealed is unsealed with the same key for the same pod only", async () => {
+  const sealed = await aKey(1).seal("a", text);
   assert.deepEqual(aKey(1).unseal("a", sealed), text);
-  assert.notDeepEqual(aKey(1).seal("a", text), sealed, "never twice the same");
+  assert.notDeepEqual(await aKey(1).seal("a", text), sealed, "never twice the same");
   assert.throws(() => aKey(1).unseal("b", sealed), /another pod/);
   assert.throws(() => aKey(2).unseal("a", sealed), WrongKeyError);
   assert.throws(() => aKey(1).unseal("a", sealed.subarray(0, 30)), /too short/);
@@ -26,6 +35,35 @@ test("what is sealed is unsealed with the same key for the same pod only", () =>
     changed[at] = (changed[at] ?? 0) ^ 1;
     assert.throws(() => aKey(1).unseal("a", changed), /changed/, `byte ${at}`);
   }
+});
+
+test("a key that can't be written yet seals nothing before it is written, and is written once", async () => {
+  const disk = { isFull: true, writes: 0 };
+  const key = new JournalKey(Buffer.alloc(32, 1), "here", async () => {
+    disk.writes += 1;
+    if (disk.isFull) throw new Error("no space left");
+  });
+  await assert.rejects(key.seal("a", text), /no space left/);
+  disk.isFull = false;
+  disk.writes = 0;
+  const [sealed] = await Promise.all([key.seal("a", text), key.seal("b", text)]);
+  assert.deepEqual(key.unseal("a", sealed), text);
+  await key.seal("a", text);
+  assert.equal(disk.writes, 1);
+});
+
+test("a key that can't be written is reported, and written once that is possible", async (t) => {
+  const dir = directory(t);
+  // A directory in the place of the temporary file makes every write fail.
+  mkdirSync(join(dir, "journal.key.tmp"));
+  const noted: string[] = [];
+  const key = await loadJournalKey({ dir, noteDamage: (...note) => noted.push(note.join()) }).catch(String);
+  assert.ok(key instanceof JournalKey, String(key));
+  assert.equal(noted.length, 1);
+  assert.match(noted[0] ?? "", /a new key can't be written: E/);
+  rmdirSync(join(dir, "journal.key.tmp"));
+  await key.seal("a", text);
+  assert.equal((await loadJournalKey({ dir })).id, key.id);
 });
 
 test("a host's key is made once, for its owner alone", async (t) => {

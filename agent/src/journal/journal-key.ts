@@ -1,5 +1,6 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
+import { messageOf } from "@forage/common/message-of";
 import type { NoteDamage } from "../damage-reports.ts";
 import { makePrivateDirectory, setAside, writeFilesDurably } from "./durable-files.ts";
 
@@ -18,8 +19,13 @@ export class JournalKey {
   readonly #id: Buffer;
   /** The origin of the key, for messages. */
   readonly source: string;
+  /** Writes the key; undefined once it is on disk. */
+  #store: (() => Promise<void>) | undefined;
+  #storing: Promise<void> | undefined;
 
-  constructor(key: Buffer, source: string) {
+  /** @param store writes a key that is not on disk yet. It is called before the first record is sealed, until it succeeds. */
+  constructor(key: Buffer, source: string, store?: () => Promise<void>) {
+    this.#store = store;
     if (key.length !== KEY_BYTES) throw new Error(`a key has ${KEY_BYTES} bytes, not ${key.length}`);
     this.#key = key;
     this.#id = createHash("sha256").update("forage journal key\0").update(key).digest().subarray(0, ID_BYTES);
@@ -31,11 +37,23 @@ export class JournalKey {
     return this.#id.toString("hex");
   }
 
-  seal(uid: string, plain: Uint8Array): Buffer {
+  /** Rejects if the key is not on disk and can't be written: nobody could read the record after a restart. */
+  async seal(uid: string, plain: Uint8Array): Promise<Buffer> {
+    await this.store();
     const nonce = randomBytes(NONCE_BYTES);
     const cipher = createCipheriv(CIPHER, this.#key, nonce, { authTagLength: TAG_BYTES });
     cipher.setAAD(boundTo(uid));
     return Buffer.concat([this.#id, nonce, cipher.update(plain), cipher.final(), cipher.getAuthTag()]);
+  }
+
+  /** Resolves once the key is on disk. Rejects if it can't be written. */
+  async store(): Promise<void> {
+    if (this.#store === undefined) return;
+    this.#storing ??= this.#store().finally(() => {
+      this.#storing = undefined;
+    });
+    await this.#storing;
+    this.#store = undefined;
   }
 
   /** Throws WrongKeyError, or an Error if the bytes are not what was sealed for this uid. */
@@ -71,7 +89,8 @@ export class WrongKeyError extends Error {
 /**
  * Loads the host's key: the operator's own (32 bytes, or 64 hex digits) if its file exists, otherwise a generated one in `dir`,
  * created at the first start. An operator's file without a valid key is an Error. A damaged generated key is set aside and
- * replaced. Its records can no longer be read then, but the agent starts.
+ * replaced. Its records can no longer be read then, but the agent starts. It also starts if a new key can't be written, because the
+ * disk is full: the key is written before the first record is.
  */
 export async function loadJournalKey(options: {
   readonly dir: string;
@@ -90,10 +109,17 @@ export async function loadJournalKey(options: {
     return undefined;
   });
   if (found !== undefined) return found;
-  await makePrivateDirectory(options.dir);
-  const key = randomBytes(KEY_BYTES);
-  await writeFilesDurably(options.dir, [{ name: KEY_FILE, bytes: Buffer.from(`${key.toString("hex")}\n`) }]);
-  return new JournalKey(key, path);
+  const secret = randomBytes(KEY_BYTES);
+  const key = new JournalKey(secret, path, async () => {
+    await makePrivateDirectory(options.dir);
+    const bytes = Buffer.from(`${secret.toString("hex")}\n`);
+    await writeFilesDurably(options.dir, [{ name: KEY_FILE, bytes }]);
+  });
+  await key.store().catch((error: unknown) => {
+    const remedy = "the agent keeps it in memory, and stores no pod before the key can be written";
+    options.noteDamage?.(path, `a new key can't be written: ${messageOf(error)}`, remedy);
+  });
+  return key;
 }
 
 async function readKey(path: string): Promise<JournalKey | undefined> {

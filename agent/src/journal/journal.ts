@@ -241,13 +241,12 @@ export class Journal {
   ): Promise<void> {
     const generation = this.#index.generation + 1;
     const pods = new Map(this.#index.pods);
-    const files: { name: string; bytes: Buffer }[] = [];
+    const changed = new Map<string, Uint8Array>();
     for (const [uid, pod] of upserts) {
       const bytes = encodePod(pod);
       if (!rewrite && this.#holds(uid, bytes)) continue;
       pods.set(uid, generation);
-      const record = encodeRecord(RECORD_KIND.sealedPod, this.#key.seal(uid, bytes));
-      files.push({ name: podFileName(uid, generation), bytes: record });
+      changed.set(uid, bytes);
     }
     for (const uid of removals) pods.delete(uid);
     const { clusterId, epoch, revision, lineage } = head;
@@ -256,6 +255,7 @@ export class Journal {
     const previous = this.#index;
     this.#index = { ...previous, generation };
     try {
+      const files = await this.#sealed(changed, generation);
       if (files.length > 0) await this.#files.write(join(this.#dir, PODS_DIRECTORY), files);
       await this.#files.write(this.#dir, [{ name: INDEX_FILE, bytes: encodeIndex(index) }]);
     } catch (cause) {
@@ -266,6 +266,15 @@ export class Journal {
     for (const uid of removals) this.#damaged.delete(uid);
     for (const [uid, pod] of upserts) if (pods.has(uid)) this.#desired.set(uid, pod);
     await this.#removeSuperseded(previous.pods, pods);
+  }
+
+  async #sealed(pods: ReadonlyMap<string, Uint8Array>, generation: number) {
+    const files: { name: string; bytes: Buffer }[] = [];
+    for (const [uid, bytes] of pods) {
+      const record = encodeRecord(RECORD_KIND.sealedPod, await this.#key.seal(uid, bytes));
+      files.push({ name: podFileName(uid, generation), bytes: record });
+    }
+    return files;
   }
 
   #holds(uid: string, bytes: Uint8Array): boolean {

@@ -54,7 +54,7 @@ export class WorkspaceRecords {
     await mkdir(layout.home(id), { recursive: true, mode: 0o700 });
     const bytes = encodeRecord(
       RECORD_KIND.workspaceOrder,
-      key.seal(boundTo(id), WorkspaceOrder.encode(order).finish()),
+      await key.seal(boundTo(id), WorkspaceOrder.encode(order).finish()),
     );
     await writeFilesDurably(layout.home(id), [{ name: "order", bytes }]);
     await syncDirectory(layout.root);
@@ -67,7 +67,7 @@ export class WorkspaceRecords {
     if (Object.keys(secrets).length === 0) return await rm(path, { force: true });
     const bytes = encodeRecord(
       RECORD_KIND.workspaceSecrets,
-      key.seal(boundTo(id), Buffer.from(JSON.stringify(Object.entries(secrets)))),
+      await key.seal(boundTo(id), Buffer.from(JSON.stringify(Object.entries(secrets)))),
     );
     await writeFilesDurably(layout.home(id), [{ name: basename(path), bytes }]);
   }
