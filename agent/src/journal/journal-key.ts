@@ -37,7 +37,7 @@ export class JournalKey {
     return this.#id.toString("hex");
   }
 
-  /** Rejects if the key is not on disk and can't be written: nobody could read the record after a restart. */
+  /** Rejects if the key is not on disk and can't be written, because the record could not be read after a restart. */
   async seal(uid: string, plain: Uint8Array): Promise<Buffer> {
     await this.store();
     const nonce = randomBytes(NONCE_BYTES);
