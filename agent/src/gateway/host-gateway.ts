@@ -211,7 +211,7 @@ export class HostGateway implements Gateway {
     const { known, services, admin, bootstrap, onEvent } = this.#parts;
     const { places } = bootstrap;
     this.#config = undefined;
-    // What is known of its files may no longer be true: they may be why it ended.
+    // Reads the files again: a lost or damaged one may be why the proxy ended.
     if (!runs) this.#files = undefined;
     this.#files ??= await ConfigFiles.open(places);
     const config = this.#makeConfig(proxy, this.#files);
