@@ -78,7 +78,7 @@ test(
   },
 );
 
-test("an Envoy that is not installed is asked for, and started once it is installed", LIMIT, async (t) => {
+test("a missing Envoy is reported, and started once it is installed", LIMIT, async (t) => {
   const envoy = await ensureEnvoy();
   let program = "";
   const gateway = await GatewayUnderTest.start(t, {
