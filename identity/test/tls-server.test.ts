@@ -152,6 +152,19 @@ describe("TlsServer", { timeout: 60_000 }, () => {
     await until(() => tls.stats().open === 0, "the connection is gone");
   });
 
+  it("closes a revoked connection only at the second sweep, so that the reason reaches the peer", async () => {
+    let revoked = false;
+    const { client, tls } = await start({ isRevoked: () => revoked });
+    const talk = client(await aNode(ca)).talk();
+    talk.say();
+    await until(() => talk.echoes === 1, "the stream is open");
+    revoked = true;
+    assert.equal(tls.sweepLapsed(), 0);
+    assert.equal(tls.stats().open, 1);
+    assert.equal(tls.sweepLapsed(), 1);
+    await until(() => tls.stats().open === 0, "the connection is gone");
+  });
+
   it("disconnects by node id", async () => {
     const { client, tls } = await start();
     const talk = client(await aNode(ca, "gone")).talk();

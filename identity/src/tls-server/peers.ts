@@ -44,6 +44,12 @@ export interface Connection {
   readonly peer: Peer;
 }
 
+/** A connection whose certificate counts no longer. */
+export interface Lapsed {
+  readonly connection: Connection;
+  readonly problem: CertificateProblem;
+}
+
 /**
  * The TLS connections of one server and who is behind them. grpc-js shows handlers the peer's certificate but not the connection;
  * so each connection's certificate object is made once and is the key under which the peer is found again.
@@ -139,7 +145,7 @@ export class Peers {
   }
 
   /** Connections whose certificate ran out or was revoked, each with the reason. */
-  *lapsed(): Generator<{ readonly connection: Connection; readonly problem: CertificateProblem }> {
+  *lapsed(): Generator<Lapsed> {
     for (const connection of this.#connections) {
       if (connection.peer.kind !== "authenticated") continue;
       const problem = this.#problemOf(connection.peer.identity);

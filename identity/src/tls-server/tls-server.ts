@@ -14,7 +14,7 @@ import { type Offence, Offenders, SessionGuard } from "../session-guard/session-
 import { AnonymousShare } from "./anonymous-share.ts";
 import { HandshakeGate } from "./handshake-gate.ts";
 import { authoritiesOf, secureContextOptions, type TlsMaterial } from "./material.ts";
-import { type Connection, type Peer, type PeeredCall, Peers } from "./peers.ts";
+import { type Connection, type Lapsed, type Peer, type PeeredCall, Peers } from "./peers.ts";
 import { DEFAULT_TLS_LIMITS, type TlsLimits } from "./tls-limits.ts";
 
 export { addressGroup } from "../address-group.ts";
@@ -23,8 +23,8 @@ export type { TlsMaterial } from "./material.ts";
 export type { AnonymousPeer, AuthenticatedPeer, CertificateProblem, Peer, PeeredCall } from "./peers.ts";
 export { DEFAULT_TLS_LIMITS, type TlsLimits } from "./tls-limits.ts";
 
-/** The interval of checks for expiry, revocation and overhead. A connection outlives its certificate by at most half a second. */
-const SWEEP_MS = 500;
+/** The interval of checks for expiry, revocation and overhead. A connection outlives its certificate by at most two of them. */
+const SWEEP_MS = 400;
 /** The interval of checks for overhead of addresses that were cut before: what such a flood can do before it is cut again. */
 const PACED_SWEEP_MS = 50;
 
@@ -93,6 +93,8 @@ export class TlsServer {
   readonly #pending = new Map<string, Socket>();
   readonly #raw = new Set<Socket>();
   readonly #waits = new WeakMap<Socket, NodeJS.Timeout>();
+  /** Connections that the last sweep found lapsed. */
+  #lapsing: ReadonlySet<Connection> = new Set();
   readonly #tls: RawTlsServer;
   #authorities: readonly X509Certificate[];
   readonly #net: NetServer;
@@ -158,7 +160,7 @@ export class TlsServer {
     });
     this.#net.removeAllListeners("error").on("error", () => {});
     this.#sweep = setInterval(() => {
-      this.closeLapsed();
+      this.sweepLapsed();
       this.#guard?.checkOverhead();
     }, SWEEP_MS).unref();
     this.#pacedSweep = setInterval(() => this.#guard?.checkPacedOverhead(), PACED_SWEEP_MS).unref();
@@ -196,9 +198,23 @@ export class TlsServer {
     this.#authorities = authoritiesOf(material);
   }
 
-  /** Closes what `isRevoked` now denies or has expired, at once rather than at the next look; returns how many. */
+  /** Closes what `isRevoked` now denies or has expired, at once rather than at the next sweeps; returns how many. */
   closeLapsed(): number {
+    return this.#close([...this.#peers.lapsed()]);
+  }
+
+  /**
+   * Closes what has lapsed and was already lapsed at the last sweep; returns how many. In between, handlers end their streams, and
+   * the reason reaches the peer, which a connection that closes at once would cut off.
+   */
+  sweepLapsed(): number {
     const lapsed = [...this.#peers.lapsed()];
+    const known = this.#lapsing;
+    this.#lapsing = new Set(lapsed.map(({ connection }) => connection));
+    return this.#close(lapsed.filter(({ connection }) => known.has(connection)));
+  }
+
+  #close(lapsed: readonly Lapsed[]): number {
     for (const { connection, problem } of lapsed) this.#closeOne(connection.socket, connection.peer, problem);
     return lapsed.length;
   }
