@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { randomBytes, webcrypto, X509Certificate } from "node:crypto";
+import { createPrivateKey, randomBytes, webcrypto, X509Certificate } from "node:crypto";
 import { before, describe, it } from "node:test";
 import { CA_LIFETIME_MS, CertificateAuthority, NODE_LIFETIME_MS } from "./ca.ts";
 import { createKeyAndCsr } from "./csr.ts";
@@ -93,6 +93,17 @@ describe("CertificateAuthority", () => {
     const identity = identityOf(leafOf(chainPem).toLegacyObject());
     assert.ok(identity?.kind === "client");
     assert.equal(identity.name, "ci");
+  });
+
+  it("certifies a coordinator, as a client only", async () => {
+    const { chainPem, keyPem } = await ca.issueCoordinator("c1");
+    const leaf = leafOf(chainPem);
+    const identity = identityOf(leaf.toLegacyObject());
+    assert.ok(identity?.kind === "coordinator");
+    assert.equal(identity.name, "c1");
+    assert.deepEqual(leaf.keyUsage, ["1.3.6.1.5.5.7.3.2"]);
+    assert.ok(leaf.checkPrivateKey(createPrivateKey(keyPem)));
+    await assert.rejects(ca.issueCoordinator("a/b"), { code: "INVALID_ARGUMENT" });
   });
 
   it("certifies a server: server only, with its names, and the root in the chain", async () => {

@@ -2,7 +2,7 @@ import { createPrivateKey, hkdfSync, KeyObject, webcrypto, type X509Certificate 
 import { isIP } from "node:net";
 import { IdentityError } from "./error.ts";
 import type { ClientName, ClusterName, NodeId } from "./node-id.ts";
-import { clusterName } from "./node-id.ts";
+import { clusterName, isName } from "./node-id.ts";
 import { readCertificate, spkiPin, splitCertificates } from "./pem.ts";
 import { publicKeyOfCsr } from "./verify-csr.ts";
 import {
@@ -33,6 +33,9 @@ export const NODE_LIFETIME_MS = 30 * DAY_MS;
 export const CLIENT_LIFETIME_MS = DAY_MS;
 /** The coordinator renews its own certificate; operators' clients hold the authority's certificate, not this one. */
 export const SERVER_LIFETIME_MS = 30 * DAY_MS;
+
+/** Fits a common name of 64 characters after `coordinator:`. */
+const COORDINATOR_NAME_MAX = 52;
 
 export interface CaOptions {
   /** Milliseconds since the epoch. */
@@ -175,6 +178,24 @@ export class CertificateAuthority {
     lifetimeMs = CLIENT_LIFETIME_MS,
   ): Promise<IssuedCertificate> {
     return await this.#issueIdentity("client", name, csr, lifetimeMs);
+  }
+
+  /** A certificate with its key, by which a coordinator that doesn't lead proves itself to the one that does. */
+  async issueCoordinator(
+    name: string,
+    lifetimeMs = SERVER_LIFETIME_MS,
+  ): Promise<IssuedCertificate & { readonly keyPem: string }> {
+    if (!isName(name) || name.length > COORDINATOR_NAME_MAX)
+      throw new IdentityError("INVALID_ARGUMENT", `${JSON.stringify(name)} isn't a coordinator's name`);
+    const keys = await createKeyPair();
+    const issued = await this.#issue({
+      commonName: `coordinator:${name}`,
+      alternativeNames: [{ type: "url", value: `spiffe://${this.cluster}/coordinator/${name}` }],
+      usage: ExtendedKeyUsage.clientAuth,
+      publicKey: keys.publicKey,
+      lifetimeMs,
+    });
+    return { ...issued, keyPem: exportKey(keys.privateKey) };
   }
 
   async #issueIdentity(

@@ -40,6 +40,14 @@ describe("identityOf", () => {
     assert.equal(identity.name, "ci");
   });
 
+  it("reads a coordinator", () => {
+    const identity = identityOf(
+      aCertificate({ cn: "coordinator:c1", san: "URI:spiffe://home/coordinator/c1" }),
+    );
+    assert.ok(identity?.kind === "coordinator");
+    assert.equal(identity.name, "c1");
+  });
+
   it("reads nothing out of anything else", () => {
     const others: Parameters<typeof aCertificate>[0][] = [
       { cn: "node:n2" },

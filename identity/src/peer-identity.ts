@@ -2,11 +2,13 @@ import type { PeerCertificate } from "node:tls";
 import type { ClientName, ClusterName, NodeId } from "./node-id.ts";
 import { isName } from "./node-id.ts";
 
-/** The node or client that a verified certificate identifies. */
-export type PeerIdentity = NodeIdentity | ClientIdentity;
+/** The node, client or coordinator that a verified certificate identifies. */
+export type PeerIdentity = NodeIdentity | ClientIdentity | CoordinatorIdentity;
 
 export type NodeIdentity = IdentityFields & { readonly kind: "node"; readonly nodeId: NodeId };
 export type ClientIdentity = IdentityFields & { readonly kind: "client"; readonly name: ClientName };
+/** A coordinator of the cluster that passes calls on to the one that leads. */
+export type CoordinatorIdentity = IdentityFields & { readonly kind: "coordinator"; readonly name: string };
 
 interface IdentityFields {
   readonly cluster: ClusterName;
@@ -18,7 +20,7 @@ interface IdentityFields {
   readonly notAfterMs: number;
 }
 
-const IDENTITY_URI = /^URI:spiffe:\/\/([^/,"\s]+)\/(node|client)\/([^/,"\s]+)$/;
+const IDENTITY_URI = /^URI:spiffe:\/\/([^/,"\s]+)\/(node|client|coordinator)\/([^/,"\s]+)$/;
 
 /**
  * Reads the identity out of `getPeerCertificate()`. The caller must have verified the certificate's chain. The one URI name
@@ -37,9 +39,9 @@ export function identityOf(certificate: PeerCertificate): PeerIdentity | undefin
     notBeforeMs,
     notAfterMs,
   };
-  return kind === "node"
-    ? { kind: "node", nodeId: name as NodeId, ...fields }
-    : { kind: "client", name: name as ClientName, ...fields };
+  if (kind === "node") return { kind, nodeId: name as NodeId, ...fields };
+  if (kind === "coordinator") return { kind, name, ...fields };
+  return { kind: "client", name: name as ClientName, ...fields };
 }
 
 /** The form in which serial numbers are compared: tools differ in case and leading zeros. */

@@ -1,6 +1,7 @@
 export type { Clock } from "./clock.ts";
 export type { DurableStore } from "./durable-store.ts";
 export { connectToEtcd, type EtcdConnection } from "./etcd/connect.ts";
+export { type FollowedStore, followEtcdStore } from "./etcd/etcd-follower.ts";
 export { type EtcdStore, type EtcdStoreOptions, openEtcdStore, restoreEtcdStore } from "./etcd/etcd-store.ts";
 export type { Leader } from "./etcd/leadership.ts";
 export { ETCD_SCHEMA, type EtcdSettings } from "./etcd/settings.ts";

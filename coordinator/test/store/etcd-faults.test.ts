@@ -3,15 +3,15 @@ import { after, before, test } from "node:test";
 import { randomOf } from "@forage/common/random";
 import { type EtcdServer, startEtcd, startEtcdCluster } from "../../../hack/lib/etcd-server.ts";
 import { checkHistory } from "../../src/store/conformance/check-history.ts";
-import { bytes, contents, put, rejectsWith, text, until } from "../../src/store/conformance/fixture.ts";
+import { bytes, contents, put, rejectsWith, until } from "../../src/store/conformance/fixture.ts";
 import { Random } from "../../src/store/conformance/random.ts";
 import { runClient } from "../../src/store/conformance/random-client.ts";
 import { followRandomly } from "../../src/store/conformance/random-watcher.ts";
 import { type Call, Recorder } from "../../src/store/conformance/recorder.ts";
 import { PART_BYTES_MAX, putsOf } from "../../src/store/etcd/layout.ts";
-import type { Op, Store } from "../../src/store/index.ts";
-import { TXN_BYTES_MAX } from "../../src/store/limits.ts";
+import type { Store } from "../../src/store/index.ts";
 import { connectEtcd, crashing, endLead, lossy, openStore as openUnowned } from "./etcd-bench.ts";
+import { STEPS, stateOf, takeSteps } from "./etcd-steps.ts";
 
 /** Longer than any fault here: a write whose outcome is unknown can't be checked. */
 const PATIENT_MS = 120_000;
@@ -162,7 +162,7 @@ test("at whichever transaction the process ends, a change is there as a whole or
   for (let at = 1; ; at++) {
     const prefix = nextPrefix();
     const etcd = crashing(connect(prefix), at, at % 2 === 0 ? "before" : "after");
-    const acknowledged = await work(etcd);
+    const acknowledged = await takeSteps(etcd, open);
     if (!etcd.crashed) {
       assert.ok(at > 15, "the work takes many transactions");
       break;
@@ -184,55 +184,6 @@ test("at whichever transaction the process ends, a change is there as a whole or
   }
   assert.ok(folds > 0, "a fold was cut off");
 });
-
-/** Changes above the limits of one request, and many small ones that a fold takes several transactions for. */
-const STEPS: readonly { readonly ops: readonly Op[]; readonly state: string }[] = [
-  { ops: [], state: "" },
-  { ops: [large("big", "1")], state: "big=1" },
-  { ops: many("1", 128), state: "big=1 k*128=1" },
-  { ops: [large("big", "2")], state: "big=2 k*128=1" },
-  { ops: [put("big", "3")], state: "big=3 k*128=1" },
-  { ops: many("2", 128), state: "big=3 k*128=2" },
-  { ops: [{ kind: "deletePrefix", prefix: "k" }], state: "big=3" },
-  { ops: many("4", 60), state: "big=3 k*60=4" },
-];
-
-/** Returns the number of steps that were acknowledged. */
-async function work(etcd: ReturnType<typeof crashing>): Promise<number> {
-  let done = 0;
-  try {
-    const store = await open(etcd);
-    try {
-      for (const { ops } of STEPS.slice(1)) {
-        await store.txn([], ops);
-        done++;
-        if (done % 3 === 0) await store.compact(store.revision);
-      }
-    } finally {
-      await store.close();
-    }
-  } catch (error) {
-    assert.ok(etcd.crashed, String(error));
-  }
-  return done;
-}
-
-async function stateOf(store: Store): Promise<string> {
-  const { records } = await store.range("");
-  const ofKey = (key: string) => records.filter((record) => record.key.startsWith(key));
-  const first = (key: string) => text(ofKey(key)[0]?.value.subarray(0, 1));
-  const big = ofKey("big").length > 0 ? [`big=${first("big")}`] : [];
-  const many = ofKey("k").length > 0 ? [`k*${ofKey("k").length}=${first("k")}`] : [];
-  return [...big, ...many].join(" ");
-}
-
-function large(key: string, fill: string): Op {
-  return { kind: "put", key, value: bytes(fill.repeat(TXN_BYTES_MAX - key.length)) };
-}
-
-function many(value: string, count: number): Op[] {
-  return Array.from({ length: count }, (_, i) => put(`k${i}`, value));
-}
 
 /** Runs clients and watchers until each client has done its calls or is to end, with faults beside them, and checks the history. */
 async function checkedHistory(

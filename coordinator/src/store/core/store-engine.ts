@@ -26,7 +26,7 @@ import { checkKey, checkPrefix, checkRevision, checkTtl, checkTxn } from "../val
 import { decide, deletions } from "./decide.ts";
 import type { Journal, JournalListener } from "./journal.ts";
 import { LeaseTable } from "./lease-table.ts";
-import type { Change, Timeline } from "./timeline.ts";
+import type { Change, Commit, Timeline } from "./timeline.ts";
 import { compacted, failedWatch, WatchHub } from "./watch-hub.ts";
 import { toRecord } from "./watcher.ts";
 
@@ -34,8 +34,8 @@ export interface StoreEngineParts {
   readonly clock: Clock;
   /** The durable history. */
   readonly timeline: Timeline;
-  /** Different each time a store is opened. */
-  readonly leaseIdPrefix: string;
+  /** Different each time a store is opened. Undefined: the engine follows another process's commits until `leadFrom`. */
+  readonly leaseIdPrefix: string | undefined;
   readonly openJournal: (listener: JournalListener) => Journal;
   /** Revisions to keep; HISTORY_REVISIONS unless a test needs fewer. */
   readonly historyRevisions?: number;
@@ -57,9 +57,11 @@ interface Waiter {
  */
 export class StoreEngine implements Store {
   readonly #timeline: Timeline;
-  readonly #journal: Journal;
+  readonly #clock: Clock;
+  #journal: Journal;
   readonly #hub: WatchHub;
-  readonly #leases: LeaseTable;
+  /** Undefined while another process decides. */
+  #leases: LeaseTable | undefined;
   readonly #historyRevisions: number;
   #durable: Revision;
   /** Waiting calls in order of revision. */
@@ -72,6 +74,7 @@ export class StoreEngine implements Store {
 
   constructor(parts: StoreEngineParts) {
     const timeline = parts.timeline;
+    this.#clock = parts.clock;
     this.#timeline = timeline;
     this.#durable = timeline.head;
     this.#historyRevisions = parts.historyRevisions ?? HISTORY_REVISIONS;
@@ -82,13 +85,8 @@ export class StoreEngine implements Store {
       },
       commit: (revision) => timeline.commit(revision),
     });
-    this.#leases = new LeaseTable(parts.clock, parts.leaseIdPrefix, (id) => this.#expire(id));
-    for (const version of timeline.range({ ...EVERYTHING, at: timeline.head })) this.#leases.recover(version);
-    this.#journal = parts.openJournal({
-      durable: (revision) => this.#settle(revision),
-      stalled: (error) => this.#rejectWaiting(error),
-      failed: (error) => this.#fail(error),
-    });
+    if (parts.leaseIdPrefix !== undefined) this.#leases = this.#recoverLeases(parts.leaseIdPrefix);
+    this.#journal = parts.openJournal(this.#listener());
   }
 
   get revision(): Revision {
@@ -118,7 +116,7 @@ export class StoreEngine implements Store {
   async txn(compares: readonly Compare[], ops: readonly Op[]): Promise<TxnResult> {
     this.#checkWritable();
     checkTxn(compares, ops);
-    this.#leases.check(ops);
+    this.#ownLeases().check(ops);
     const { succeeded, changes } = decide(this.#timeline, compares, ops);
     const revision = await this.#commit(changes);
     return { succeeded, revision };
@@ -138,12 +136,12 @@ export class StoreEngine implements Store {
   async lease(ttlMs: number): Promise<Lease> {
     this.#checkOpen();
     checkTtl(ttlMs);
-    return this.#leaseHandle(this.#leases.grant(ttlMs), ttlMs);
+    return this.#leaseHandle(this.#ownLeases().grant(ttlMs), ttlMs);
   }
 
   async findLease(id: LeaseId): Promise<Lease> {
     this.#checkOpen();
-    return this.#leaseHandle(id, this.#leases.ttlMs(id));
+    return this.#leaseHandle(id, this.#ownLeases().ttlMs(id));
   }
 
   async compact(revision: Revision): Promise<void> {
@@ -163,8 +161,49 @@ export class StoreEngine implements Store {
     return this.#closing;
   }
 
+  /** Takes over commits that another process has made durable, in order, and forgets history as that process does. */
+  protected follow(
+    commits: readonly Pick<Commit, "revision" | "changes">[],
+    compactRevision: Revision,
+  ): void {
+    for (const { revision, changes } of commits) this.#timeline.replay(revision, changes);
+    if (commits.length > 0) this.#settle(this.#timeline.head);
+    if (compactRevision <= this.compactRevision) return;
+    this.#hub.compacting(compactRevision);
+    this.#timeline.compact(compactRevision);
+  }
+
+  /** From now on this process decides. Nothing else may have written since the last `follow`. */
+  protected leadFrom(
+    leaseIdPrefix: string,
+    openJournal: (listener: JournalListener, timeline: Timeline) => Journal,
+  ): void {
+    this.#journal = openJournal(this.#listener(), this.#timeline);
+    this.#leases = this.#recoverLeases(leaseIdPrefix);
+  }
+
+  #listener(): JournalListener {
+    return {
+      durable: (revision) => this.#settle(revision),
+      stalled: (error) => this.#rejectWaiting(error),
+      failed: (error) => this.#fail(error),
+    };
+  }
+
+  #recoverLeases(idPrefix: string): LeaseTable {
+    const leases = new LeaseTable(this.#clock, idPrefix, (id) => this.#expire(id));
+    for (const version of this.#timeline.range({ ...EVERYTHING, at: this.#timeline.head }))
+      leases.recover(version);
+    return leases;
+  }
+
+  #ownLeases(): LeaseTable {
+    if (this.#leases === undefined) throw new StoreError("UNAVAILABLE", "another coordinator leads");
+    return this.#leases;
+  }
+
   async #close(): Promise<void> {
-    this.#leases.close();
+    this.#leases?.close();
     await this.#compaction.catch(() => {});
     await this.#journal.close();
     this.#hub.close();
@@ -205,7 +244,7 @@ export class StoreEngine implements Store {
       return revision;
     }
     const commit = this.#timeline.append(changes);
-    this.#leases.apply(commit);
+    this.#leases?.apply(commit);
     const waiting = this.#untilDurable(commit.revision, commit.bytes);
     this.#journal.append(commit);
     await waiting;
@@ -246,7 +285,7 @@ export class StoreEngine implements Store {
 
   /** Cuts history that has outgrown its limits. */
   async #trim(): Promise<void> {
-    if (this.#trimming || !this.#outgrown()) return;
+    if (this.#trimming || this.#leases === undefined || !this.#outgrown()) return;
     this.#trimming = true;
     try {
       while (this.#outgrown() && this.#failure === undefined && this.#closing === undefined) {
@@ -285,18 +324,18 @@ export class StoreEngine implements Store {
       ttlMs,
       keepAlive: async () => {
         this.#checkOpen();
-        this.#leases.keepAlive(id);
+        this.#ownLeases().keepAlive(id);
       },
       revoke: async () => {
         this.#checkWritable();
-        await this.#commit(deletions(this.#leases.remove(id)));
+        await this.#commit(deletions(this.#ownLeases().remove(id)));
       },
     };
   }
 
   /** Runs in the background. If the disk fails, the record stays, and its lease restarts at the next open. */
   #expire(id: LeaseId): void {
-    const keys = this.#leases.remove(id);
+    const keys = this.#ownLeases().remove(id);
     if (this.#failure !== undefined) return;
     this.#commit(deletions(keys)).catch(() => {});
   }

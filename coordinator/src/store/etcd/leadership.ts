@@ -23,6 +23,8 @@ export interface Leader {
   readonly holder: string;
   /** For people: the host's name. */
   readonly name: string;
+  /** HOST:PORT at which the other coordinators reach it, the preferred one first. Default: none. */
+  readonly addresses?: readonly string[] | undefined;
 }
 
 export interface LeadershipParts extends Omit<Insistence, "onRetry"> {
@@ -159,14 +161,15 @@ export function lost(leader: EtcdRecord | undefined): StoreError {
   return new StoreError("IO_ERROR", `this coordinator has lost the lead: ${who} in the meantime`);
 }
 
-function encodeLeader({ holder, name }: Leader, lease: bigint): Buffer {
-  return Buffer.from(JSON.stringify({ holder, name, lease: String(lease) }));
+function encodeLeader({ holder, name, addresses = [] }: Leader, lease: bigint): Buffer {
+  return Buffer.from(JSON.stringify({ holder, name, addresses, lease: String(lease) }));
 }
 
 function decodeLeader({ value }: EtcdRecord): Leader {
   try {
-    const { holder, name }: Record<string, unknown> = { ...JSON.parse(value.toString("utf8")) };
-    if (typeof holder === "string" && typeof name === "string") return { holder, name };
+    const { holder, name, addresses }: Record<string, unknown> = { ...JSON.parse(value.toString("utf8")) };
+    const known = Array.isArray(addresses) ? addresses.filter((it) => typeof it === "string") : [];
+    if (typeof holder === "string" && typeof name === "string") return { holder, name, addresses: known };
   } catch {
     // Falls through: whoever wrote it, it is not this coordinator.
   }

@@ -41,7 +41,7 @@ export interface UnfinishedFold {
 
 /** Reads and checks all of the store. Entries after the head are of a write that did not end, and are left out. */
 export async function readStore(etcd: Etcd, calls: Insistence): Promise<Content> {
-  const { records, headRevision } = await readAll(etcd, calls);
+  const { records, headRevision } = await readPages(etcd, calls, ALL_KEYS);
   const pairs = new Map(joined(records));
   const headValue = pairs.get(HEAD_KEY);
   const movedTo = pairs.get(MOVED_KEY)?.toString("utf8");
@@ -68,16 +68,18 @@ export async function readStore(etcd: Etcd, calls: Insistence): Promise<Content>
   return { inspection: found, head, headRevision, movedTo, unfinishedFold };
 }
 
-async function readAll(
+/** Reads the keys of the range, all as of one revision of etcd. */
+export async function readPages(
   etcd: Etcd,
   calls: Insistence,
+  range: { readonly from: string; readonly to: string },
 ): Promise<{ readonly records: readonly EtcdRecord[]; readonly headRevision: bigint }> {
   const records: EtcdRecord[] = [];
   let headRevision = 0n;
   let at: bigint | undefined;
-  let from: string = ALL_KEYS.from;
+  let { from } = range;
   for (;;) {
-    const query = { from, to: ALL_KEYS.to, limit: PAGE_RECORDS, ...(at !== undefined && { at }) };
+    const query = { from, to: range.to, limit: PAGE_RECORDS, ...(at !== undefined && { at }) };
     const page = await insist(() => etcd.range(query), calls);
     at ??= page.revision;
     for (const record of page.records) {

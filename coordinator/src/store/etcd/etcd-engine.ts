@@ -1,0 +1,77 @@
+import { StoreEngine, type StoreEngineParts } from "../core/store-engine.ts";
+import type { DurableStore } from "../durable-store.ts";
+import { type BackupInfo, writeBackup } from "../format/backup.ts";
+import { corrupt } from "../format/corrupt.ts";
+import type { StoreMeta } from "../format/meta-codec.ts";
+import { StoreError } from "../store-error.ts";
+import type { Etcd } from "./etcd.ts";
+import type { Insistence } from "./insist.ts";
+import type { Leadership } from "./leadership.ts";
+import { readStore } from "./read-store.ts";
+import { markMoved } from "./write-restored.ts";
+
+/** A store in etcd. */
+export interface EtcdStore extends DurableStore {
+  /** Marks the store as moved to another place. It can't be opened from then on. */
+  retire(to: string): Promise<void>;
+}
+
+/** The resources of an engine. */
+export interface Own {
+  readonly calls: Insistence;
+  /** Returns undefined while another coordinator leads. */
+  readonly leadership: () => Leadership | undefined;
+  readonly etcd: Etcd;
+  readonly close: () => void;
+}
+
+/** The engine over etcd, which closes what it owns. */
+export class EtcdStoreEngine extends StoreEngine implements EtcdStore {
+  readonly id: string;
+  readonly epoch: number;
+  readonly lineage: string;
+  readonly #own: Own;
+  #released: Promise<void> | undefined;
+
+  constructor(parts: StoreEngineParts, own: Own & { meta: StoreMeta; lineage: string }) {
+    super(parts);
+    this.#own = own;
+    this.id = own.meta.id;
+    this.epoch = own.meta.epoch;
+    this.lineage = own.lineage;
+  }
+
+  async backup(file: string): Promise<BackupInfo> {
+    const { records, revision } = await this.range("");
+    return writeBackup(file, { store: this.id, epoch: this.epoch, revision }, records);
+  }
+
+  async verify(): Promise<void> {
+    await this.range("", { limit: 1 });
+    const acknowledged = this.revision;
+    const { inspection, head } = await readStore(this.#own.etcd, this.#own.calls);
+    const problems = [...inspection.problems];
+    if ((head?.revision ?? 0) < acknowledged)
+      problems.push(`the head is at revision ${head?.revision ?? 0}, before ${acknowledged}`);
+    if (problems.length > 0) throw corrupt(problems, ADVICE.serving);
+  }
+
+  retire(to: string): Promise<void> {
+    const leadership = this.#own.leadership();
+    if (leadership === undefined)
+      return Promise.reject(new StoreError("UNAVAILABLE", "another coordinator leads"));
+    return markMoved({ ...this.#own, leadership }, to);
+  }
+
+  override close(): Promise<void> {
+    this.#released ??= super.close().finally(() => this.#own.close());
+    return this.#released;
+  }
+}
+
+/** Advice for a store that is not as it was written. */
+export const ADVICE = {
+  refused: "It is left as it was found. Restore a backup under another prefix",
+  serving:
+    "The coordinator serves intact state from memory: make a backup now and restore it under another prefix",
+};

@@ -1,0 +1,47 @@
+import { StoreError } from "../store-error.ts";
+import { checkMembers } from "./check-members.ts";
+import type { Etcd } from "./etcd.ts";
+import { EtcdError } from "./etcd-error.ts";
+import { type Insistence, insist } from "./insist.ts";
+import { Leadership } from "./leadership.ts";
+import type { EtcdStoreOptions } from "./options.ts";
+import { Outage } from "./outage.ts";
+
+/** The time for etcd to answer while the store is opened. The service manager starts the coordinator again after it. */
+const OPEN_OUTAGE_MAX_MS = 30_000;
+
+export interface Lead {
+  readonly calls: Insistence;
+  readonly leadership: Leadership;
+}
+
+/** Waits until no other coordinator leads. */
+export async function takeLead(options: EtcdStoreOptions, known?: Insistence): Promise<Lead> {
+  const calls = known ?? (await firstAnswer(options));
+  const { etcd, self, onStandby = () => {} } = options;
+  return { calls, leadership: await Leadership.take({ etcd, self, ...calls }, onStandby) };
+}
+
+/** Waits until a member of etcd answers. */
+export async function firstAnswer(options: EtcdStoreOptions): Promise<Insistence> {
+  const { etcd, clock, callClock = clock, random } = options;
+  const signal = options.signal ?? new AbortController().signal;
+  const outage = new Outage(callClock, options.writeWaitMs);
+  const calls = { clock: callClock, random, outage, signal, outageMaxMs: OPEN_OUTAGE_MAX_MS };
+  const members = await insist(() => checkAnswering(etcd), calls);
+  options.log?.({ members: members.map(({ endpoint, type }) => ({ endpoint, type })) }, "etcd answers");
+  return calls;
+}
+
+async function checkAnswering(etcd: Etcd) {
+  const members = await checkMembers(etcd);
+  if (members.some(({ type }) => type === "up")) return members;
+  const reasons = members.map((member) => (member.type === "down" ? member.reason : ""));
+  throw new EtcdError("UNAVAILABLE", reasons.join("; "));
+}
+
+export function asStoreError(error: unknown): StoreError {
+  if (!(error instanceof EtcdError)) return StoreError.from(error);
+  const code = error.retryable ? "UNAVAILABLE" : "IO_ERROR";
+  return new StoreError(code, `etcd: ${error.message}`, { cause: error });
+}
