@@ -15,6 +15,7 @@ import { runCommand } from "./run-command.ts";
 
 /** The arguments of each command; `undefined` for commands that call no coordinator. */
 const LINES: Readonly<Record<string, string | undefined>> = {
+  "forage run": "a",
   "forage apply": "-f MANIFEST",
   "forage validate": undefined,
   "forage plan": "-f MANIFEST",

@@ -41,6 +41,26 @@ describe("a real service on a real host", { concurrency: false }, () => {
     }
   });
 
+  test("an image is run without a manifest, answers, and is removed by its label", LIMIT, async () => {
+    const script = "echo quick > /tmp/index.html; exec httpd -f -p 8080 -h /tmp";
+    const flags = ["--name", "quick", "-p", "80:8080", "--health", "/index.html", "--command", "sh"];
+    const quick = ["run", host.image, "-n", "e2e", ...flags, "--", "-c", script];
+    const { exitCode, stdout, stderr } = await system.forage(quick);
+    assert.equal(exitCode, 0, stderr);
+    assert.match(stdout, /quick\.e2e:80 +in pods, by name/);
+    const [endpoint] = await system.ask<{ address: string; port: number }[]>([
+      "get",
+      "endpoints",
+      "quick",
+      "-n",
+      "e2e",
+    ]);
+    const answer = await fetch(`http://${endpoint?.address}:${endpoint?.port}/`);
+    assert.equal((await answer.text()).trim(), "quick");
+    const removed = await system.forage(["delete", "-l", "run=quick", "--wait", "-n", "e2e"]);
+    assert.equal(removed.exitCode, 0, removed.stderr);
+  });
+
   test("logs and exec reach into the pods, with the command's own exit code", LIMIT, async () => {
     const [pod] = await getPods(system);
     const name = pod?.name ?? "";

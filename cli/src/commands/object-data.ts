@@ -97,7 +97,7 @@ function splitFile(text: string): { readonly key: string | undefined; readonly p
 }
 
 /** `KEY=VALUE` a line; empty lines and those that begin with # are passed over. Nothing is quoted. */
-function parseEnv(path: string, text: string): readonly (readonly [key: string, value: string])[] {
+export function parseEnv(path: string, text: string): readonly (readonly [key: string, value: string])[] {
   return text.split(/\r?\n/).flatMap((line, index) => {
     if (line.trim() === "" || line.trimStart().startsWith("#")) return [];
     const split = line.indexOf("=");

@@ -14,6 +14,7 @@ export async function loadProgram(argv: readonly string[] = []): Promise<Command
 
 /** The commands. Each is loaded only when it is used, because loading all takes longer than most of them run. */
 const commands: Readonly<Record<string, Load>> = {
+  run: async () => (await import("./run.ts")).run,
   apply: async () => (await import("./apply.ts")).apply,
   validate: async () => (await import("./validate.ts")).validate,
   plan: async () => (await import("./plan.ts")).plan,

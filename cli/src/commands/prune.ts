@@ -68,6 +68,7 @@ function isKept({ namespace, kind, name, owner }: Resource, bundles: readonly Bu
   );
 }
 
-function kindOf(field: string | undefined): string {
+/** Returns the kind of a specification: `containerService` gives `container_service`. */
+export function kindOf(field: string | undefined): string {
   return (field ?? "").replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
