@@ -1,7 +1,7 @@
 import { Coordinator } from "./client/coordinator.ts";
 import type { Invocation } from "./command/definition.ts";
-import type { Flags } from "./command/flag.ts";
-import type { OutputFormat } from "./command/global-flags.ts";
+import type { Flags, FlagValues } from "./command/flag.ts";
+import type { GlobalFlags, OutputFormat } from "./command/global-flags.ts";
 import { resolveSettings, type Settings } from "./config/settings.ts";
 import { timeoutOf } from "./duration-flag.ts";
 import { renderDocument } from "./output/document.ts";
@@ -9,29 +9,47 @@ import { type Paint, paintFor } from "./output/paint.ts";
 import { type Column, renderTable } from "./output/table.ts";
 import type { World } from "./world.ts";
 
-/** The prepared inputs of a command. */
-export interface Context {
+/** What a command needs to print its result. */
+export interface Printing {
   readonly world: World;
-  readonly settings: Settings;
   readonly format: OutputFormat;
+  /** Colours for standard output. */
+  readonly paint: Paint;
+}
+
+/** The prepared inputs of a command. */
+export interface Context extends Printing {
+  readonly settings: Settings;
   /** The value of `--timeout`. */
   readonly timeoutMs: number | undefined;
   /** Aborted by an interrupt such as Ctrl-C, and after the time given by `--timeout`. */
   readonly signal: AbortSignal;
-  /** Colours for standard output and for standard error. */
-  readonly paint: Paint;
+  /** Colours for standard error. */
   readonly paintError: Paint;
 }
 
 export function contextOf<F extends Flags>({ flags, world }: Invocation<F>): Context {
   return {
-    world,
+    ...printingOf({ flags, world }),
     settings: resolveSettings(flags, world),
-    format: outputFormat(flags.output),
     timeoutMs: timeoutOf(flags.timeout),
     signal: world.interrupted,
-    paint: paintFor(world.stdout, world.env, flags["no-color"]),
     paintError: paintFor(world.stderr, world.env, flags["no-color"]),
+  };
+}
+
+/** Needs no configuration. */
+export function printingOf({
+  flags,
+  world,
+}: {
+  readonly flags: FlagValues<GlobalFlags>;
+  readonly world: World;
+}): Printing {
+  return {
+    world,
+    format: outputFormat(flags.output),
+    paint: paintFor(world.stdout, world.env, flags["no-color"]),
   };
 }
 
@@ -62,7 +80,7 @@ export interface Listing<Row> {
 }
 
 /** Prints rows the way `-o` says. */
-export function printListing<Row>(context: Context, listing: Listing<Row>): void {
+export function printListing<Row>(context: Printing, listing: Listing<Row>): void {
   const { format, world, paint } = context;
   const { rows, columns } = listing;
   switch (format) {
@@ -86,7 +104,7 @@ export function printListing<Row>(context: Context, listing: Listing<Row>): void
 }
 
 /** Prints one thing: as a document for programs, else as `text` says. */
-export function printOne(context: Context, json: () => unknown, text: () => string): void {
+export function printOne(context: Printing, json: () => unknown, text: () => string): void {
   const { format, world } = context;
   world.stdout.write(format === "json" || format === "yaml" ? renderDocument(format, json()) : text());
 }

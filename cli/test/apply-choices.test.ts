@@ -46,7 +46,7 @@ describe("resources that the manifests no longer name", () => {
     assert.equal(exitCode, 0);
     assert.match(
       stderr,
-      /^the manifests do not name these resources[^\n]*\n {2}shop container_service\/old\nRemove it\? /,
+      /^the manifests do not name these resources[^\n]*\n {2}shop container_service\/old\nRemove it from coordinator [\d.:]+\? /,
     );
     assert.deepEqual(fake.requests("listResources"), [{ namespace: "shop", labels: { app: "web" } }]);
     assert.deepEqual(agreedRemovals(), [[{ namespace: "shop", kind: "container_service", name: "old" }]]);

@@ -257,7 +257,10 @@ describe("on a terminal", LIMIT, () => {
     fake.answers.delete = () => ({ deleted: [] });
     const no = startPty("delete --all -n shop");
     await until(() => no.output().includes("[y/N]"), "the question");
-    assert.match(no.output(), /container_service\/web\r\nDelete all of this, the whole namespace "shop"\?/);
+    assert.match(
+      no.output(),
+      /container_service\/web\r\nDelete all of this, the whole namespace "shop" of coordinator [\d.:]+\?/,
+    );
     no.pty.write("n\r");
     await no.ended;
     assert.match(no.output(), /nothing was deleted\r\nexit=1/);

@@ -13,6 +13,11 @@ export const GLOBAL_FLAGS = {
     help: "how results are printed",
   },
   config: { kind: "text", hint: "FILE", help: "configuration file" },
+  context: {
+    kind: "text",
+    hint: "CONTEXT",
+    help: "settings of the configuration file to use, instead of the current context's",
+  },
   server: { kind: "text", hint: "HOST:PORT", help: "the coordinator's gRPC address" },
   "ca-file": {
     kind: "text",

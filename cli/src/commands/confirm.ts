@@ -24,3 +24,13 @@ export async function confirm({ world, signal }: Context, question: string): Pro
     reader.close();
   }
 }
+
+/**
+ * Asks before something is lost, unless `yes` says that it is meant. Without a terminal there is no question. Throws REFUSED if the answer
+ * is no.
+ */
+export async function confirmLoss(context: Context, question: string, yes: boolean): Promise<void> {
+  if (yes || context.world.stdin.isTTY !== true) return;
+  if (await confirm(context, `${question} [y/N] `)) return;
+  throw new CliError("REFUSED", "nothing was changed");
+}

@@ -109,7 +109,7 @@ async function askFirst(context: Context, coordinator: Coordinator): Promise<voi
   const { resources } = await coordinator.call(operator.listResources, { namespace, labels: {} });
   if (resources.length === 0) return;
   const names = resources.map(({ kind, name }) => `  ${kind}/${name}\n`).join("");
-  const question = `${names}Delete all of this, the whole namespace "${namespace}"? [y/N] `;
+  const question = `${names}Delete all of this, the whole namespace "${namespace}" of ${context.settings.place()}? [y/N] `;
   if (!(await confirm(context, question))) throw new CliError("REFUSED", "nothing was deleted");
 }
 

@@ -6,6 +6,7 @@ import { type Context, contextOf, printOne, withCoordinator } from "../context.t
 import { EXIT, type ExitCode } from "../exit-code.ts";
 import { pause } from "../pause.ts";
 import { drainLines, drainSummary } from "../view/drain.ts";
+import { confirmLoss } from "./confirm.ts";
 
 /** Between tries while the coordinator is away, as when it is being restarted: the drain goes on with it. */
 const RECONNECT_MS = 1_000;
@@ -24,6 +25,7 @@ The drain continues without this command; \`forage node uncordon NODE\` cancels 
       kind: "switch",
       help: "stop pods that can run nowhere else, too: those with claims and those that ask for the node by name",
     },
+    yes: { kind: "switch", short: "y", help: "with --force or --include-claims: don't ask on a terminal" },
     "uncordon-on-return": { kind: "switch", help: "uncordon the node after its next reboot" },
   },
   run: async (invocation) => {
@@ -37,6 +39,10 @@ The drain continues without this command; \`forage node uncordon NODE\` cancels 
       uncordonOnReturn: flags["uncordon-on-return"],
       timeoutSeconds: Math.ceil((context.timeoutMs ?? 0) / 1000),
     };
+    if (flags.force || flags["include-claims"]) {
+      const question = `Stop pods of node/${name} of ${context.settings.place()} that ${flags.force ? "have budgets or belong to jobs" : "can run nowhere else"}?`;
+      await confirmLoss(context, question, flags.yes);
+    }
     return withCoordinator(context, async (coordinator) => {
       const { node } = await coordinator.call(operator.drainNode, request);
       if (flags.wait) return watch(context, coordinator, name);

@@ -3,6 +3,7 @@ import { operator } from "../client/coordinator.ts";
 import { defineCommand } from "../command/definition.ts";
 import { contextOf, printOne, withCoordinator } from "../context.ts";
 import { EXIT } from "../exit-code.ts";
+import { confirmLoss } from "./confirm.ts";
 
 export const nodeRemove = defineCommand({
   name: "remove",
@@ -13,10 +14,13 @@ is refused until it joins with a new token, and then stops the pods that it stil
   operands: [{ name: "NODE", required: true, help: "name of the node" }],
   flags: {
     force: { kind: "switch", help: "remove it although it is connected or has claims, whose data is lost" },
+    yes: { kind: "switch", short: "y", help: "don't ask on a terminal" },
   },
   run: async (invocation) => {
     const context = contextOf(invocation);
     const [name = ""] = invocation.operands;
+    const question = `Remove node/${name} from ${context.settings.place()}, with the records of its pods?`;
+    await confirmLoss(context, question, invocation.flags.yes);
     const removed = await withCoordinator(context, (coordinator) =>
       coordinator.call(operator.forgetNode, { name, force: invocation.flags.force }),
     );

@@ -53,7 +53,8 @@ export async function choosePruning(
     .map(({ namespace, kind, name }) => `  ${namespace} ${kind}/${name}`);
   const more = removed.length > names.length ? [`  and ${removed.length - names.length} more`] : [];
   const lines = ["the manifests do not name these resources, which have their labels:", ...names, ...more];
-  const question = removed.length === 1 ? "Remove it?" : `Remove all ${removed.length}?`;
+  const which = removed.length === 1 ? "it" : `all ${removed.length}`;
+  const question = `Remove ${which} from ${context.settings.place()}?`;
   if (await confirm(context, `${lines.join("\n")}\n${question} [y/N] `)) return agreed;
   throw new CliError("REFUSED", "nothing was applied; --prune=no applies the manifests and removes nothing");
 }

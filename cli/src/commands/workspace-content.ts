@@ -81,7 +81,7 @@ const discard = defineCommand({
   run: async (invocation) => {
     const context = contextOf(invocation);
     const [instanceId = ""] = invocation.operands;
-    const question = `Delete the unsaved content of workspace instance ${instanceId}? [y/N] `;
+    const question = `Delete the unsaved content of workspace instance ${instanceId} of ${context.settings.place()}? [y/N] `;
     if (!invocation.flags.yes && !(await confirm(context, question))) return EXIT.failed;
     const method = WorkspaceContentServiceService.discardContent;
     await withCoordinator(context, (coordinator) => coordinator.call(method, { instanceId }));

@@ -4,57 +4,117 @@ import { parseDocument } from "yaml";
 import { didYouMean } from "../command/suggest.ts";
 import { CliError } from "../errors.ts";
 
-const KEYS = ["server", "caFile", "tokenFile", "namespace"] as const;
+export const SETTING_KEYS = ["server", "caFile", "tokenFile", "namespace"] as const;
+/** The settings that belong to contexts as a whole. */
+const CONTEXT_KEYS = ["current", "contexts"] as const;
 
-/** The settings of a configuration file. Paths are absolute. */
-export type FileSettings = { readonly [Key in (typeof KEYS)[number]]?: string };
+/** The settings of a configuration file, or of one of its contexts. Paths are absolute. */
+export type FileSettings = { readonly [Key in (typeof SETTING_KEYS)[number]]?: string };
 
 export interface FoundConfig {
   /** Undefined when there is no file, which is fine. */
   readonly path: string | undefined;
+  /** The settings outside of any context. */
   readonly settings: FileSettings;
+  /** The context to use where none is named. */
+  readonly current: string | undefined;
+  readonly contexts: ReadonlyMap<string, FileSettings>;
+}
+
+const NO_CONFIG: FoundConfig = { path: undefined, settings: {}, current: undefined, contexts: new Map() };
+
+/** The file for all users of the machine. */
+export const SHARED_CONFIG = "/etc/forage/cli.yaml";
+
+export function userConfigPath(homeDir: string): string {
+  return join(homeDir, ".config/forage/config.yaml");
 }
 
 /** The named file, or the first that is there of the usual ones. */
 export function readConfigFile(named: string | undefined, homeDir: string): FoundConfig {
-  const usual = [join(homeDir, ".config/forage/config.yaml"), "/etc/forage/cli.yaml"];
-  for (const path of named === undefined ? usual : [named]) {
+  for (const path of named === undefined ? [userConfigPath(homeDir), SHARED_CONFIG] : [named]) {
     const text = readIfThere(path);
-    if (text !== undefined) return { path, settings: parseSettings(path, text, homeDir) };
+    if (text !== undefined) return parseConfig(path, text, homeDir);
   }
   if (named !== undefined) throw new CliError("CONFIG", `the configuration file ${named} is not there`);
-  return { path: undefined, settings: {} };
+  return NO_CONFIG;
 }
 
-function parseSettings(path: string, text: string, homeDir: string): FileSettings {
+/** Throws CONFIG for text that is no configuration. */
+export function parseConfig(path: string, text: string, homeDir: string): FoundConfig {
   const document = parseDocument(text, { stringKeys: true });
   const [problem] = document.errors;
   if (problem !== undefined) throw new CliError("CONFIG", `${path}: ${problem.message.split("\n", 1)[0]}`);
   const content: unknown = document.toJS() ?? {};
-  if (typeof content !== "object" || Array.isArray(content)) {
-    throw new CliError("CONFIG", `${path} must hold ${KEYS.join(", ")}`);
+  if (!isMapping(content)) {
+    throw new CliError("CONFIG", `${path} must hold ${[...SETTING_KEYS, ...CONTEXT_KEYS].join(", ")}`);
   }
+  const { current, contexts = {}, ...own } = content;
+  if (current !== undefined && current !== null && (typeof current !== "string" || current === ""))
+    throw new CliError("CONFIG", `${path}: current must be the name of a context`);
+  if (contexts !== null && !isMapping(contexts))
+    throw new CliError("CONFIG", `${path}: contexts must hold a name with ${SETTING_KEYS.join(", ")} each`);
+  const base = { path, directory: dirname(resolve(path)), homeDir };
+  const named = Object.entries(contexts ?? {}).map(
+    ([name, value]) => [checkContextName(name, path), parseContext(value, name, base)] as const,
+  );
+  const settings = parseSettings(own, "", [...SETTING_KEYS, ...CONTEXT_KEYS], base);
+  return { path, settings, current: current ?? undefined, contexts: new Map(named) };
+}
+
+/** The characters that need no quotes in a shell. Throws CONFIG. */
+export function checkContextName(name: string, source: string): string {
+  if (/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/.test(name)) return name;
+  throw new CliError(
+    "CONFIG",
+    `${source}: "${name}" is no name of a context: use letters, digits, ".", "_" and "-", 63 at most`,
+  );
+}
+
+interface Base {
+  readonly path: string;
+  /** The directory that paths are relative to. */
+  readonly directory: string;
+  readonly homeDir: string;
+}
+
+function parseContext(value: unknown, name: string, base: Base): FileSettings {
+  if (isMapping(value)) return parseSettings(value, `contexts.${name}.`, SETTING_KEYS, base);
+  throw new CliError("CONFIG", `${base.path}: contexts.${name} must hold ${SETTING_KEYS.join(", ")}`);
+}
+
+function parseSettings(
+  content: Readonly<Record<string, unknown>>,
+  prefix: string,
+  known: readonly string[],
+  { path, directory, homeDir }: Base,
+): FileSettings {
   const settings: Record<string, string> = {};
-  for (const [key, value] of Object.entries(content ?? {})) {
-    if (!KEYS.some((known) => known === key)) {
+  for (const [key, value] of Object.entries(content)) {
+    if (!SETTING_KEYS.some((each) => each === key)) {
       const hint =
         key === "token"
           ? "; keep the token in a file of its own, and name that with tokenFile"
-          : didYouMean(key, KEYS);
-      throw new CliError("CONFIG", `${path}: unknown key "${key}"${hint}`);
+          : didYouMean(key, known);
+      throw new CliError("CONFIG", `${path}: unknown key "${prefix}${key}"${hint}`);
     }
     if (typeof value !== "string" || value === "")
-      throw new CliError("CONFIG", `${path}: ${key} must be text`);
-    settings[key] = key.endsWith("File") ? absolute(value, dirname(resolve(path)), homeDir) : value;
+      throw new CliError("CONFIG", `${path}: ${prefix}${key} must be text`);
+    settings[key] = key.endsWith("File") ? absolute(value, directory, homeDir) : value;
   }
   return settings;
+}
+
+function isMapping(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function absolute(path: string, directory: string, homeDir: string): string {
   return path.startsWith("~/") ? join(homeDir, path.slice(2)) : resolve(directory, path);
 }
 
-function readIfThere(path: string): string | undefined {
+/** Returns the text of a file; undefined if it is not there. Throws CONFIG. */
+export function readIfThere(path: string): string | undefined {
   try {
     return readFileSync(path, "utf8");
   } catch (error) {

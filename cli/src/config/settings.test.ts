@@ -9,6 +9,7 @@ import { resolveSettings, type SettingFlags } from "./settings.ts";
 const noFlags: SettingFlags = {
   namespace: undefined,
   config: undefined,
+  context: undefined,
   server: undefined,
   "ca-file": undefined,
   "token-file": undefined,
@@ -69,6 +70,7 @@ describe("flag before environment before file", () => {
     const flags = {
       namespace: "flag",
       config: undefined,
+      context: undefined,
       server: "flag:3",
       "ca-file": join(home, "flag.ca"),
       "token-file": join(home, "flag.token"),

@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
+import { didYouMean } from "../command/suggest.ts";
 import { CliError } from "../errors.ts";
 import type { World } from "../world.ts";
-import { readConfigFile } from "./config-file.ts";
+import { type FileSettings, type FoundConfig, readConfigFile } from "./config-file.ts";
 import { checkToken, readTokenFile } from "./token.ts";
 
 /** The address of the coordinator, its authority and the credentials. */
@@ -16,6 +17,10 @@ export interface Endpoint {
 }
 
 export interface Settings {
+  /** The context that the settings come from; undefined without one. */
+  readonly contextName: string | undefined;
+  /** Names the coordinator in questions: `context "prod" (coordinator.example:7600)`. */
+  readonly place: () => string;
   /** The namespace of a flag. It must not contradict a manifest. */
   readonly flagNamespace: string | undefined;
   readonly namespace: string;
@@ -24,6 +29,7 @@ export interface Settings {
 }
 
 export interface SettingFlags {
+  readonly context: string | undefined;
   readonly namespace: string | undefined;
   readonly config: string | undefined;
   readonly server: string | undefined;
@@ -40,24 +46,55 @@ export function resolveSettings(
   flags: SettingFlags,
   { env, homeDir }: Pick<World, "env" | "homeDir">,
 ): Settings {
-  const { path, settings } = readConfigFile(flags.config ?? given(env.FORAGE_CONFIG), homeDir);
+  const config = readConfigFile(flags.config ?? given(env.FORAGE_CONFIG), homeDir);
+  const { name: contextName, settings } = chosenSettings(config, flags.context ?? given(env.FORAGE_CONTEXT));
   const caFile = flags["ca-file"] ?? given(env.FORAGE_CA_FILE) ?? settings.caFile;
   const namespace = flags.namespace ?? given(env.FORAGE_NAMESPACE) ?? settings.namespace ?? DEFAULT_NAMESPACE;
+  const otherServer = flags.server ?? given(env.FORAGE_SERVER);
+  const server = (): string => withPort(otherServer ?? settings.server ?? DEFAULT_SERVER);
   return {
+    contextName,
+    place: () =>
+      contextName === undefined || otherServer !== undefined
+        ? `coordinator ${server()}`
+        : `context "${contextName}" (${server()})`,
     flagNamespace: flags.namespace,
     namespace,
     endpoint: () => {
-      const server = withPort(flags.server ?? given(env.FORAGE_SERVER) ?? settings.server ?? DEFAULT_SERVER);
-      if (caFile === undefined) {
-        const where = path === undefined ? "a configuration file" : path;
-        throw new CliError(
-          "CONFIG",
-          `no CA file: name one with --ca-file, FORAGE_CA_FILE or caFile in ${where}`,
-        );
-      }
-      return { server, caFile, caPem: readCa(caFile), ...findToken(flags, env, settings.tokenFile) };
+      if (caFile === undefined) throw noCaFile(config, contextName);
+      return {
+        server: server(),
+        caFile,
+        caPem: readCa(caFile),
+        ...findToken(flags, env, settings.tokenFile),
+      };
     },
   };
+}
+
+/** Returns the settings of the named context, of the current one, or those outside of any context. */
+function chosenSettings(
+  { path, settings, current, contexts }: FoundConfig,
+  named: string | undefined,
+): { readonly name: string | undefined; readonly settings: FileSettings } {
+  const name = named ?? current;
+  if (name === undefined) return { name, settings };
+  const found = contexts.get(name);
+  if (found !== undefined) return { name, settings: found };
+  throw noContext(name, path, [...contexts.keys()]);
+}
+
+/** Returns the error for a context that does not exist, with a similar name that does. */
+export function noContext(name: string, path: string | undefined, others: readonly string[]): CliError {
+  const where = path === undefined ? "" : ` in ${path}`;
+  const hint = didYouMean(name, others) || "; `forage context ls` lists them";
+  return new CliError("CONFIG", `there is no context "${name}"${where}${hint}`);
+}
+
+function noCaFile({ path }: FoundConfig, contextName: string | undefined): CliError {
+  const file = path ?? "a configuration file";
+  const where = contextName === undefined ? file : `contexts.${contextName} of ${file}`;
+  return new CliError("CONFIG", `no CA file: name one with --ca-file, FORAGE_CA_FILE or caFile in ${where}`);
 }
 
 function findToken(
@@ -79,7 +116,8 @@ function findToken(
   return { token: readTokenFile(path), tokenSource: path };
 }
 
-function readCa(path: string): string {
+/** Throws CONFIG if it can't be read. */
+export function readCa(path: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch (error) {
@@ -89,7 +127,8 @@ function readCa(path: string): string {
   }
 }
 
-function withPort(server: string): string {
+/** Returns `HOST:PORT`. Throws CONFIG for anything that is no address. */
+export function withPort(server: string): string {
   const [, host, port] =
     /^(?:https:\/\/)?(\[[0-9a-fA-F:.]+\]|[^\s:/]+)(?::(\d{1,5}))?\/?$/.exec(server) ?? [];
   if (host === undefined || Number(port ?? DEFAULT_PORT) > 65_535) {

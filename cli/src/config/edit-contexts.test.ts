@@ -1,0 +1,43 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { parseConfig } from "./config-file.ts";
+import { withContext, withCurrent, withoutContext } from "./edit-contexts.ts";
+
+const TEXT = `# the lab
+server: lab.example:7600
+contexts:
+  # customers are on it
+  prod: { server: prod.example:7600, caFile: /prod.ca }
+current: prod
+`;
+const LAB = { server: "lab.example:7600", caFile: "/lab.ca", tokenFile: "/lab.token" };
+
+describe("editing contexts", () => {
+  test("adds one, and keeps comments and all else", () => {
+    const text = withContext(TEXT, "lab", LAB);
+    assert.ok(text.startsWith(TEXT.slice(0, TEXT.indexOf("current"))), text);
+    assert.deepEqual(parseConfig("c.yaml", text, "/home").contexts.get("lab"), LAB);
+  });
+
+  test("begins with any text that is a valid file", () => {
+    for (const empty of ["", "# only a comment\n", "null\n", "contexts:\n", "contexts: {}\n"])
+      assert.deepEqual(
+        [...parseConfig("c.yaml", withContext(empty, "lab", LAB), "/home").contexts],
+        [["lab", LAB]],
+        empty,
+      );
+  });
+
+  test("replaces a context as a whole", () => {
+    const { contexts } = parseConfig("c.yaml", withContext(TEXT, "prod", { server: "b:1" }), "/home");
+    assert.deepEqual([...contexts], [["prod", { server: "b:1" }]]);
+  });
+
+  test("removes the choice of the current context with the context", () => {
+    const { current, contexts, settings } = parseConfig("c.yaml", withoutContext(TEXT, "prod"), "/home");
+    assert.deepEqual([current, contexts.size, settings.server], [undefined, 0, "lab.example:7600"]);
+    const both = withContext(TEXT, "lab", LAB);
+    assert.equal(parseConfig("c.yaml", withoutContext(both, "lab"), "/home").current, "prod");
+    assert.equal(parseConfig("c.yaml", withCurrent(both, "lab"), "/home").current, "lab");
+  });
+});
