@@ -1,4 +1,4 @@
-import type { Amount, Bind, Environment, Mapping, Publication, RouteTarget } from "./parse.ts";
+import type { Amount, Bind, Constraint, Environment, Mapping, Publication, RouteTarget } from "./parse.ts";
 
 /** All that `forage run` deploys, read from its command line. */
 export interface Launch {
@@ -24,13 +24,6 @@ export interface Launch {
   readonly healthPath: string | undefined;
   /** Names of registry credentials. */
   readonly registries: readonly string[];
-}
-
-/** A condition on the labels of the nodes. */
-export interface Constraint {
-  readonly key: string;
-  readonly operator: "In" | "NotIn" | "Exists" | "DoesNotExist";
-  readonly values: readonly string[];
 }
 
 /** The label that marks what `forage run` has made, with the name of the run. */

@@ -1,5 +1,4 @@
 import { CliError } from "../errors.ts";
-import type { Constraint } from "./manifest.ts";
 
 /** Part of a manifest, with the names of its fields as they are written. */
 export type Mapping = Readonly<Record<string, unknown>>;
@@ -33,6 +32,13 @@ export interface Bind {
 export interface Amount {
   readonly request: string | undefined;
   readonly limit: string | undefined;
+}
+
+/** A condition on the labels of the nodes. */
+export interface Constraint {
+  readonly key: string;
+  readonly operator: "In" | "NotIn" | "Exists" | "DoesNotExist";
+  readonly values: readonly string[];
 }
 
 const MAX_NAME_LENGTH = 63;
