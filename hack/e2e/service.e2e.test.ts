@@ -57,6 +57,12 @@ describe("a real service on a real host", { concurrency: false }, () => {
     ]);
     const answer = await fetch(`http://${endpoint?.address}:${endpoint?.port}/`);
     assert.equal((await answer.text()).trim(), "quick");
+    const scaled = await system.forage(["scale", "container_service/quick", "2", "-n", "e2e"]);
+    assert.equal(scaled.exitCode, 0, scaled.stderr);
+    const manifest = await system.forage([...quick.slice(0, -3), "--dry-run", ...quick.slice(-3)]);
+    const difference = await system.forage(["diff", "-f", "-"], manifest.stdout);
+    assert.equal(difference.exitCode, 1, difference.stderr);
+    assert.match(difference.stdout, /^- .*scaling\.replicas: "2"\n\+ .*scaling\.replicas: "1"$/m);
     const removed = await system.forage(["delete", "-l", "run=quick", "--wait", "-n", "e2e"]);
     assert.equal(removed.exitCode, 0, removed.stderr);
   });

@@ -1,14 +1,12 @@
 import { PlanResponse } from "@forage/proto/forage/operator/v1/operator";
-import { operator } from "../client/coordinator.ts";
-import { CallError } from "../client/explain.ts";
 import { defineCommand } from "../command/definition.ts";
 import { type Context, contextOf, printOne, withCoordinator } from "../context.ts";
 import { EXIT, type ExitCode } from "../exit-code.ts";
 import { readBundles } from "../manifest/bundles.ts";
-import { explainViolations } from "../manifest/explain-violations.ts";
 import { readSources } from "../manifest/read-sources.ts";
 import { describePlanned } from "../view/plan.ts";
 import { MANIFEST_FLAG } from "./apply.ts";
+import { planBundles } from "./plan-bundles.ts";
 import { answerByExitCode } from "./plan-exit.ts";
 
 export const plan = defineCommand({
@@ -24,20 +22,7 @@ Exit codes: 0 nothing would change, 1 something would, 255 the plan could not be
 
 async function run(context: Context, files: readonly string[]): Promise<ExitCode> {
   const bundles = readBundles(await readSources(files, context.world.stdin), context.settings);
-  const plans = await withCoordinator(context, async (coordinator) => {
-    const found: PlanResponse[] = [];
-    for (const bundle of bundles) {
-      const { namespace } = bundle.request;
-      try {
-        found.push(await coordinator.call(operator.plan, { namespace, bundle: bundle.request }));
-      } catch (error) {
-        throw error instanceof CallError && error.violations.length > 0
-          ? explainViolations(bundle, error)
-          : error;
-      }
-    }
-    return found;
-  });
+  const plans = await withCoordinator(context, (coordinator) => planBundles(coordinator, bundles));
   const namespaces = bundles.map(({ request }) => request.namespace);
   printOne(
     context,

@@ -1,8 +1,7 @@
 import type { CallError } from "../client/explain.ts";
-import { CliError } from "../errors.ts";
 import type { Bundle } from "./bundles.ts";
 import { locate } from "./locate.ts";
-import { manifestError } from "./problem.ts";
+import { ManifestError, manifestError } from "./problem.ts";
 
 /** The coordinator's complaints with the places in the manifest that they are about. */
 export function explainViolations(bundle: Bundle, error: CallError): Error {
@@ -13,5 +12,5 @@ export function explainViolations(bundle: Bundle, error: CallError): Error {
     problem === undefined ? `  ${field}: ${description}` : [],
   );
   const { message } = manifestError(problems, "the coordinator refuses the manifest; nothing was changed:");
-  return new CliError("MANIFEST", [message, ...rest].join("\n"), { cause: error });
+  return new ManifestError([message, ...rest].join("\n"), problems, { cause: error });
 }

@@ -23,9 +23,19 @@ export function formatProblem({ position, path, message }: Problem): string {
   return `${file}:${line}:${column}: ${path === "" ? "" : `${path}: `}${message}`;
 }
 
-export function manifestError(problems: readonly Problem[], heading: string): CliError {
+/** A manifest that can't be used, with the place of each problem. */
+export class ManifestError extends CliError {
+  readonly problems: readonly Problem[];
+
+  constructor(message: string, problems: readonly Problem[], options: { readonly cause?: unknown } = {}) {
+    super("MANIFEST", message, options);
+    this.problems = problems;
+  }
+}
+
+export function manifestError(problems: readonly Problem[], heading: string): ManifestError {
   const lines = problems.slice(0, MAX_SHOWN).map((problem) => `  ${formatProblem(problem)}`);
   const rest = problems.length - MAX_SHOWN;
   if (rest > 0) lines.push(`  and ${rest} more`);
-  return new CliError("MANIFEST", [heading, ...lines].join("\n"));
+  return new ManifestError([heading, ...lines].join("\n"), problems);
 }

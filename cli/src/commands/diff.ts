@@ -1,0 +1,60 @@
+import { PlanResponse } from "@forage/proto/forage/operator/v1/operator";
+import type { ForageResource } from "@forage/proto/forest/v1/forage";
+import { defineCommand } from "../command/definition.ts";
+import { type Context, contextOf, printOne, withCoordinator } from "../context.ts";
+import { EXIT, type ExitCode } from "../exit-code.ts";
+import { type Bundle, readBundles } from "../manifest/bundles.ts";
+import { readSources } from "../manifest/read-sources.ts";
+import { describeDifference } from "../view/difference.ts";
+import { MANIFEST_FLAG } from "./apply.ts";
+import { planBundles } from "./plan-bundles.ts";
+import { answerByExitCode } from "./plan-exit.ts";
+import { kindOf } from "./prune.ts";
+
+export const diff = defineCommand({
+  name: "diff",
+  summary: "Show the fields that an apply would change, and change nothing",
+  details: `- is what is deployed, + is what the manifests say. Resources that the apply would remove, unless it is given --prune=no, come last.
+The plan command also shows the steps. Exit codes: 0 nothing would change, 1 something would, 255 the difference could not be found.`,
+  flags: { file: MANIFEST_FLAG },
+  run: (invocation) => answerByExitCode(() => run(contextOf(invocation), invocation.flags.file)),
+});
+
+async function run(context: Context, files: readonly string[]): Promise<ExitCode> {
+  const bundles = readBundles(await readSources(files, context.world.stdin), context.settings);
+  const plans = await withCoordinator(context, (coordinator) => planBundles(coordinator, bundles));
+  printOne(
+    context,
+    () => plans.map((each, index) => differenceOf(each, bundles[index]?.request.namespace)),
+    () => describe(context, plans, bundles),
+  );
+  return plans.some(({ changes }) => changes) ? EXIT.changes : EXIT.ok;
+}
+
+/** The steps belong to the plan. */
+function differenceOf(plan: PlanResponse, namespace: string | undefined): unknown {
+  const resources = plan.resources
+    .filter(({ action }) => action !== "unchanged")
+    .map((resource) => ({ ...resource, steps: [], notes: [] }));
+  return { namespace, ...(PlanResponse.toJSON({ ...plan, resources }) as object) };
+}
+
+function describe(
+  { format, paint }: Context,
+  plans: readonly PlanResponse[],
+  bundles: readonly Bundle[],
+): string {
+  const parts = plans.flatMap(({ resources }, index) => {
+    const { namespace = "", resources: wanted = [] } = bundles[index]?.request ?? {};
+    return resources.flatMap((resource) => {
+      if (resource.action === "unchanged") return [];
+      if (format === "name") return [`${resource.kind}/${resource.name}\n`];
+      return [describeDifference(namespace, resource, find(wanted, resource.kind, resource.name), paint)];
+    });
+  });
+  return parts.join("");
+}
+
+function find(wanted: readonly ForageResource[], kind: string, name: string): ForageResource | undefined {
+  return wanted.find((each) => each.name === name && kindOf(each.spec?.$case) === kind);
+}

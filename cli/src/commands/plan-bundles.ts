@@ -1,0 +1,24 @@
+import type { PlanResponse } from "@forage/proto/forage/operator/v1/operator";
+import { type Coordinator, operator } from "../client/coordinator.ts";
+import { CallError } from "../client/explain.ts";
+import type { Bundle } from "../manifest/bundles.ts";
+import { explainViolations } from "../manifest/explain-violations.ts";
+
+/** Returns what an apply of each bundle would do. Problems that the coordinator finds are shown at their place in the manifest. */
+export async function planBundles(
+  coordinator: Coordinator,
+  bundles: readonly Bundle[],
+): Promise<PlanResponse[]> {
+  const plans: PlanResponse[] = [];
+  for (const bundle of bundles) {
+    const { namespace } = bundle.request;
+    try {
+      plans.push(await coordinator.call(operator.plan, { namespace, bundle: bundle.request }));
+    } catch (error) {
+      throw error instanceof CallError && error.violations.length > 0
+        ? explainViolations(bundle, error)
+        : error;
+    }
+  }
+  return plans;
+}

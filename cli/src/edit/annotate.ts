@@ -1,0 +1,31 @@
+import type { Problem } from "../manifest/problem.ts";
+import { plainText } from "../output/plain-text.ts";
+
+/** Begins the lines of a text that say what is wrong with it. */
+const MARK = "#! ";
+
+/** Writes each problem below the line that it is about, or the message above all where there are no problems. Pure. */
+export function annotate(text: string, message: string, problems: readonly Problem[]): string {
+  if (problems.length === 0) return message.split("\n").map(markLine).join("") + text;
+  const lines = text.split("\n");
+  return lines
+    .flatMap((line, index) => [
+      line,
+      ...problems
+        .filter(({ position }) => Math.min(position.line, lines.length) === index + 1)
+        .map((problem) => markLine(`${problem.path}: ${problem.message}`.replace(/^: /, "")).trimEnd()),
+    ])
+    .join("\n");
+}
+
+/** Removes the lines of `annotate`. Pure. */
+export function withoutAnnotations(text: string): string {
+  return text
+    .split("\n")
+    .filter((line) => !line.startsWith(MARK))
+    .join("\n");
+}
+
+function markLine(text: string): string {
+  return `${MARK}${plainText(text)}\n`;
+}
