@@ -9,7 +9,7 @@ import { type Paint, paintFor } from "./output/paint.ts";
 import { type Column, renderTable } from "./output/table.ts";
 import type { World } from "./world.ts";
 
-/** What a command needs to print its result. */
+/** The inputs that a command needs to print its result. */
 export interface Printing {
   readonly world: World;
   readonly format: OutputFormat;
