@@ -184,11 +184,11 @@ describe("forage edit", () => {
 
   /** Returns the file that an error names. */
   function kept(stderr: string): string {
-    const [, path = ""] = /what you have written is kept in (\S+)/.exec(stderr) ?? [];
+    const [, path = ""] = /the edited text is kept in (\S+)/.exec(stderr) ?? [];
     return path;
   }
 
-  test("applies what was saved, with the resource's labels", async () => {
+  test("applies the saved text, with the resource's labels", async () => {
     const { exitCode, stdout, stderr } = await edit('sed -i s/app:1/app:2/ "$1"; cp "$1" "$0.seen"');
     assert.equal(exitCode, 0, stderr);
     assert.match(stdout, /^rollout r-1 done/);
@@ -216,7 +216,7 @@ else sed -i 's/image: app:1/imgae: app:2/' "$1"; fi`;
     assert.equal(runs(), 2);
   });
 
-  test("what the coordinator refuses is shown below its line, too", async () => {
+  test("shows a refusal of the coordinator below its line, too", async () => {
     fake.answers.apply = ({ bundle }) => {
       if (serviceOf(bundle?.resources[0])?.container?.image === "app:3") return { rolloutId: "r-1" };
       throw grpcError(status.INVALID_ARGUMENT, "1 field is wrong", [
@@ -230,7 +230,7 @@ else sed -i s/app:1/app:2/ "$1"; fi`;
     assert.equal(runs(), 2);
   });
 
-  test("what was written is kept when it can't be applied", async () => {
+  test("the edited text is kept when it can't be applied", async () => {
     for (const [script, terminal, message] of [
       ['sed -i s/image/imgae/ "$1"', false, /unknown field "imgae"/],
       ['sed -i s/image/imgae/ "$1"', true, /unknown field "imgae"/],

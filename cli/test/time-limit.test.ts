@@ -18,6 +18,7 @@ const LINES: Readonly<Record<string, string | undefined>> = {
   "forage run": "a",
   "forage apply": "-f MANIFEST",
   "forage validate": undefined,
+  "forage convert": undefined,
   "forage diff": "-f MANIFEST",
   "forage scale": "container_service/a 2",
   "forage edit": "container_service/a",

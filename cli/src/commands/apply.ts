@@ -3,19 +3,12 @@ import { defineCommand } from "../command/definition.ts";
 import { type Context, contextOf, printOne, withCoordinator } from "../context.ts";
 import { CliError } from "../errors.ts";
 import { EXIT } from "../exit-code.ts";
-import { type Bundle, readBundles } from "../manifest/bundles.ts";
-import { readSources } from "../manifest/read-sources.ts";
+import type { Bundle } from "../manifest/bundles.ts";
 import { assertServing } from "./assert-serving.ts";
 import { followRollouts } from "./follow-rollouts.ts";
 import { choosePruning, PRUNE_FLAG, type Pruning, pruneOf } from "./prune.ts";
+import { LOSSY_FLAG, MANIFEST_FLAG, readManifests } from "./read-manifests.ts";
 import { sendBundle } from "./send-bundle.ts";
-
-export const MANIFEST_FLAG = {
-  kind: "list",
-  short: "f",
-  hint: "FILE|DIR|-",
-  help: "manifest: a file, a directory's manifests, or - for standard input",
-} as const;
 
 export const apply = defineCommand({
   name: "apply",
@@ -27,6 +20,7 @@ Exit codes: 0 done, 1 failed, 2 no node takes it, 3 rolled back, 4 the time give
 Ctrl-C only stops watching; the rollout goes on.`,
   flags: {
     file: MANIFEST_FLAG,
+    lossy: LOSSY_FLAG,
     detach: { kind: "switch", help: "don't follow the rollout, print its id" },
     prune: PRUNE_FLAG,
     strict: {
@@ -38,8 +32,7 @@ Ctrl-C only stops watching; the rollout goes on.`,
     const context = contextOf(invocation);
     if (invocation.flags.strict && invocation.flags.detach)
       throw new CliError("USAGE", "--strict waits for the rollout, --detach does not: leave one out");
-    const sources = await readSources(invocation.flags.file, context.world.stdin);
-    const bundles = readBundles(sources, context.settings);
+    const bundles = await readManifests(context, invocation.flags);
     return withCoordinator(context, async (coordinator) => {
       const prune = await choosePruning(context, coordinator, bundles, pruneOf(invocation.flags.prune));
       const rolloutIds = await sendAll(context, coordinator, bundles, prune);

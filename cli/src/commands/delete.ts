@@ -8,8 +8,8 @@ import { readBundles } from "../manifest/bundles.ts";
 import { readSources } from "../manifest/read-sources.ts";
 import { pause } from "../pause.ts";
 import { parseKind } from "../view/kinds.ts";
-import { MANIFEST_FLAG } from "./apply.ts";
 import { confirm } from "./confirm.ts";
+import { MANIFEST_FLAG } from "./read-manifests.ts";
 import { parseResource } from "./reference.ts";
 import { parseSelector, SELECTOR_FLAG, type Selector } from "./selector.ts";
 
@@ -67,7 +67,9 @@ interface Target {
 }
 
 async function targetsOf(context: Context, files: readonly string[]): Promise<Target[]> {
-  const bundles = readBundles(await readSources(files, context.world.stdin), context.settings);
+  const conversion = { env: context.world.env, onLoss: () => {} };
+  const sources = await readSources(files, context.world.stdin);
+  const bundles = readBundles(sources, { ...context.settings, conversion });
   return bundles.map(({ request: { namespace, resources } }) => ({
     namespace,
     resources: resources.map(({ name, spec }) => ({ kind: parseKind(spec?.$case ?? "") ?? "", name })),

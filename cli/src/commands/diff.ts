@@ -3,25 +3,24 @@ import type { ForageResource } from "@forage/proto/forest/v1/forage";
 import { defineCommand } from "../command/definition.ts";
 import { type Context, contextOf, printOne, withCoordinator } from "../context.ts";
 import { EXIT, type ExitCode } from "../exit-code.ts";
-import { type Bundle, readBundles } from "../manifest/bundles.ts";
-import { readSources } from "../manifest/read-sources.ts";
+import type { Bundle } from "../manifest/bundles.ts";
 import { describeDifference } from "../view/difference.ts";
-import { MANIFEST_FLAG } from "./apply.ts";
 import { planBundles } from "./plan-bundles.ts";
 import { answerByExitCode } from "./plan-exit.ts";
 import { kindOf } from "./prune.ts";
+import { LOSSY_FLAG, MANIFEST_FLAG, type ManifestFlags, readManifests } from "./read-manifests.ts";
 
 export const diff = defineCommand({
   name: "diff",
   summary: "Show the fields that an apply would change, and change nothing",
   details: `- is what is deployed, + is what the manifests say. Resources that the apply would remove, unless it is given --prune=no, come last.
 The plan command also shows the steps. Exit codes: 0 nothing would change, 1 something would, 255 the difference could not be found.`,
-  flags: { file: MANIFEST_FLAG },
-  run: (invocation) => answerByExitCode(() => run(contextOf(invocation), invocation.flags.file)),
+  flags: { file: MANIFEST_FLAG, lossy: LOSSY_FLAG },
+  run: (invocation) => answerByExitCode(() => run(contextOf(invocation), invocation.flags)),
 });
 
-async function run(context: Context, files: readonly string[]): Promise<ExitCode> {
-  const bundles = readBundles(await readSources(files, context.world.stdin), context.settings);
+async function run(context: Context, flags: ManifestFlags): Promise<ExitCode> {
+  const bundles = await readManifests(context, flags);
   const plans = await withCoordinator(context, (coordinator) => planBundles(coordinator, bundles));
   printOne(
     context,

@@ -23,8 +23,8 @@ import { sendChanged } from "./send-changed.ts";
 export const edit = defineCommand({
   name: "edit",
   summary: "Change a deployed resource in an editor",
-  details: `Opens its manifest in VISUAL, EDITOR or vi, and applies what was saved. The editor opens again with each problem below its line until
-the manifest is accepted; without a change the command ends. What was written is kept in a file unless it was applied.
+  details: `Opens its manifest in VISUAL, EDITOR or vi, and applies the saved text. Until the manifest is accepted, the editor shows it again with
+each problem below its line. The command ends when nothing is changed. A file keeps the text that could not be applied.
 The rollout is followed until it has ended; exit codes are those of apply.`,
   operands: [{ name: "KIND/NAME", required: true, help: "which resource" }],
   flags: { detach: { kind: "switch", help: "don't follow the rollout, print its id" } },
@@ -144,6 +144,6 @@ function isRejection(error: CliError): boolean {
 /** Adds where the text is that was not applied. */
 function withPath(error: unknown, path: string): unknown {
   if (!(error instanceof CliError)) return error;
-  const message = `${error.message}\nwhat you have written is kept in ${path}`;
+  const message = `${error.message}\nthe edited text is kept in ${path}`;
   return new CliError(error.code, message, { cause: error, exitCode: error.exitCode });
 }

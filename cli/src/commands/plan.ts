@@ -2,12 +2,10 @@ import { PlanResponse } from "@forage/proto/forage/operator/v1/operator";
 import { defineCommand } from "../command/definition.ts";
 import { type Context, contextOf, printOne, withCoordinator } from "../context.ts";
 import { EXIT, type ExitCode } from "../exit-code.ts";
-import { readBundles } from "../manifest/bundles.ts";
-import { readSources } from "../manifest/read-sources.ts";
 import { describePlanned } from "../view/plan.ts";
-import { MANIFEST_FLAG } from "./apply.ts";
 import { planBundles } from "./plan-bundles.ts";
 import { answerByExitCode } from "./plan-exit.ts";
+import { LOSSY_FLAG, MANIFEST_FLAG, type ManifestFlags, readManifests } from "./read-manifests.ts";
 
 export const plan = defineCommand({
   name: "plan",
@@ -16,12 +14,12 @@ export const plan = defineCommand({
 apply. It supposes that new pods become ready and that those which are stopped end. Steps of one round are taken together.
 Resources that the apply would remove, unless it is given --prune=no, come last.
 Exit codes: 0 nothing would change, 1 something would, 255 the plan could not be made.`,
-  flags: { file: MANIFEST_FLAG },
-  run: (invocation) => answerByExitCode(() => run(contextOf(invocation), invocation.flags.file)),
+  flags: { file: MANIFEST_FLAG, lossy: LOSSY_FLAG },
+  run: (invocation) => answerByExitCode(() => run(contextOf(invocation), invocation.flags)),
 });
 
-async function run(context: Context, files: readonly string[]): Promise<ExitCode> {
-  const bundles = readBundles(await readSources(files, context.world.stdin), context.settings);
+async function run(context: Context, flags: ManifestFlags): Promise<ExitCode> {
+  const bundles = await readManifests(context, flags);
   const plans = await withCoordinator(context, (coordinator) => planBundles(coordinator, bundles));
   const namespaces = bundles.map(({ request }) => request.namespace);
   printOne(

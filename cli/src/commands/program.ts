@@ -17,6 +17,7 @@ const commands: Readonly<Record<string, Load>> = {
   run: async () => (await import("./run.ts")).run,
   apply: async () => (await import("./apply.ts")).apply,
   validate: async () => (await import("./validate.ts")).validate,
+  convert: async () => (await import("./convert.ts")).convert,
   diff: async () => (await import("./diff.ts")).diff,
   plan: async () => (await import("./plan.ts")).plan,
   get: async () => (await import("./get.ts")).get,

@@ -48,7 +48,7 @@ function scaled({ kind, name, namespace, spec }: Resource, replicas: number): No
   if (chosen.value.scaling?.autoscaling !== undefined)
     throw new CliError(
       "REFUSED",
-      `${kind}/${name} is scaled by its autoscaling policy: change the policy with forage edit ${kind}/${name} -n ${namespace}`,
+      `${kind}/${name} is scaled by its autoscaling policy: change the policy with forage edit container_service/${name} -n ${namespace}`,
     );
   const scaling = { replicas, autoscaling: undefined };
   return { ...spec, spec: { ...chosen, value: { ...chosen.value, scaling } } };

@@ -1,19 +1,16 @@
 import { defineCommand } from "../command/definition.ts";
 import { contextOf, printOne } from "../context.ts";
 import { EXIT } from "../exit-code.ts";
-import { readBundles } from "../manifest/bundles.ts";
-import { readSources } from "../manifest/read-sources.ts";
-import { MANIFEST_FLAG } from "./apply.ts";
+import { LOSSY_FLAG, MANIFEST_FLAG, readManifests } from "./read-manifests.ts";
 
 export const validate = defineCommand({
   name: "validate",
   summary: "Check manifests without sending anything",
   details: `Finds unknown fields, wrong types and contradictions. The coordinator checks on apply what depends on the state of the cluster.`,
-  flags: { file: MANIFEST_FLAG },
+  flags: { file: MANIFEST_FLAG, lossy: LOSSY_FLAG },
   run: async (invocation) => {
     const context = contextOf(invocation);
-    const sources = await readSources(invocation.flags.file, context.world.stdin);
-    const bundles = readBundles(sources, context.settings);
+    const bundles = await readManifests(context, invocation.flags);
     const count = bundles.reduce((sum, { resources }) => sum + resources.length, 0);
     printOne(
       context,

@@ -2,6 +2,7 @@ import { ApplyResourcesRequest, ForageResource } from "@forage/proto/forest/v1/f
 import { forestSchema } from "@forage/proto/forest-schema";
 import type { JsonObject } from "@forage/proto/json-message";
 import type { ParsedNode } from "yaml";
+import { convertCompose, isCompose } from "../compose/convert.ts";
 import { MessageChecker } from "./check-message.ts";
 import { withDefaultReplicas } from "./default-replicas.ts";
 import { findPair, isMap, keyText, type ManifestDocument, parseSource } from "./document.ts";
@@ -14,6 +15,8 @@ export interface Origin {
   readonly node: ParsedNode;
   /** The path from the document's root to the node. */
   readonly path: string;
+  /** Whether the node is of another notation than manifests have, so that paths of fields do not lead on from it. */
+  readonly isConverted?: boolean;
 }
 
 /** The content of one ApplyResources, with the source position of each part. */
@@ -30,6 +33,15 @@ export interface BundleOptions {
   readonly namespace: string;
   /** A namespace that manifests must not contradict. */
   readonly flagNamespace: string | undefined;
+  /** Files in other notations, such as Compose files; without it they are refused. */
+  readonly conversion?: ConversionOptions;
+}
+
+export interface ConversionOptions {
+  /** The variables that files may use. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Receives each part that can't be carried over. Without it such a part is a problem. */
+  readonly onLoss: ((problem: Problem) => void) | undefined;
 }
 
 interface Scope {
@@ -84,7 +96,12 @@ class BundleReader {
     let unused: Origin | undefined;
     for (const document of documents) {
       const origin = { document, node: document.root, path: "" };
-      if (isBundle(document)) {
+      if (isCompose(document)) {
+        this.#reportUnused(unused);
+        this.#readCompose(document);
+        scope = noScope;
+        unused = undefined;
+      } else if (isBundle(document)) {
         this.#reportUnused(unused);
         scope = this.#readBundle(origin);
         unused = hasResources(document) ? undefined : origin;
@@ -139,6 +156,35 @@ class BundleReader {
     return scope;
   }
 
+  #readCompose(document: ManifestDocument): void {
+    const { conversion } = this.#options;
+    const origin = { document, node: document.root, path: "" };
+    if (conversion === undefined) {
+      this.#fail(origin, "services", "belongs to a Compose file, which is not read here");
+      return;
+    }
+    const { namespace, labels, resources, problems, losses } = convertCompose(document, conversion.env);
+    this.problems.push(...problems, ...(conversion.onLoss === undefined ? losses.map(withRemedy) : []));
+    for (const loss of losses) conversion.onLoss?.(loss);
+    this.#checkNamespace(namespace, origin);
+    if (problems.length > 0) return;
+    for (const { resource, node, path } of resources)
+      this.#addConverted({ namespace, labels, applyId: undefined, origin }, resource, {
+        ...{ document, node, path, isConverted: true },
+      });
+  }
+
+  /** Checks a converted resource as if it stood in a manifest; its problems are reported at its origin. */
+  #addConverted(scope: Scope, written: object, origin: Origin): void {
+    const [document] = parseSource({ name: "", text: JSON.stringify(written) }).documents;
+    if (document === undefined) throw new TypeError("a converted resource has no document");
+    const checker = new MessageChecker(forestSchema, document);
+    const object = checker.check(document.root, RESOURCE_TYPE, "");
+    for (const { path, message } of checker.problems) this.#fail(origin, origin.path, `${path}: ${message}`);
+    if (object !== undefined && checker.problems.length === 0)
+      this.#add(scope, ForageResource.fromJSON(object), { ...origin });
+  }
+
   #readResource(origin: Origin, scope: Scope): void {
     const object = this.#check(origin, RESOURCE_TYPE);
     if (object !== undefined) this.#add(scope, ForageResource.fromJSON(object), origin);
@@ -152,7 +198,7 @@ class BundleReader {
   }
 
   #add(scope: Scope, read: ForageResource, origin: Origin): void {
-    const resource = withDefaultReplicas(read, origin.node);
+    const resource = origin.isConverted === true ? read : withDefaultReplicas(read, origin.node);
     if (resource.name === "") this.#fail(origin, join(origin.path, "name"), "is missing");
     if (resource.spec === undefined) {
       this.#fail(origin, origin.path, "has no spec: one of container_service, service, route, cron_job, job");
@@ -194,6 +240,10 @@ class BundleReader {
         : undefined;
     this.problems.push({ position: document.positionOf(pair?.value ?? node), path, message });
   }
+}
+
+function withRemedy(problem: Problem): Problem {
+  return { ...problem, message: `${problem.message} (--lossy leaves it out)` };
 }
 
 function isBundle(document: ManifestDocument): boolean {

@@ -18,6 +18,10 @@ export function locate(bundle: Bundle, { field, description }: Violation): Probl
 /** Follows the path as far as it exists in the source. A missing field is located at the name of its parent. */
 function follow(origin: Origin, steps: readonly Step[], message: string, path?: string): Problem {
   const { document } = origin;
+  if (origin.isConverted === true) {
+    const field = path ?? steps.reduce<string>((text, step) => text + formatStep(step, text === ""), "");
+    return { position: document.positionOf(origin.node), path: origin.path, message: `${field}: ${message}` };
+  }
   let found: Found = { value: origin.node, place: origin.node };
   let complete = true;
   for (const step of steps) {

@@ -1,0 +1,39 @@
+import type { Context } from "../context.ts";
+import { type Bundle, readBundles } from "../manifest/bundles.ts";
+import { formatProblem } from "../manifest/problem.ts";
+import { readSources } from "../manifest/read-sources.ts";
+import { plainText } from "../output/plain-text.ts";
+
+export const MANIFEST_FLAG = {
+  kind: "list",
+  short: "f",
+  hint: "FILE|DIR|-",
+  help: "manifest or Compose file: a file, a directory's manifests, or - for standard input",
+} as const;
+
+export const LOSSY_FLAG = {
+  kind: "switch",
+  help: "leave out what can't be carried over from a Compose file, with a warning instead of an error",
+} as const;
+
+export interface ManifestFlags {
+  readonly file: readonly string[];
+  readonly lossy: boolean;
+}
+
+/** Reads manifests and Compose files. Throws with every problem found; what is left out is a warning on standard error. */
+export async function readManifests(
+  { world, settings }: Context,
+  { file, lossy }: ManifestFlags,
+): Promise<Bundle[]> {
+  const sources = await readSources(file, world.stdin);
+  return readBundles(sources, {
+    ...settings,
+    conversion: {
+      env: world.env,
+      onLoss: lossy
+        ? (problem) => void world.stderr.write(`warning: ${plainText(formatProblem(problem))}\n`)
+        : undefined,
+    },
+  });
+}

@@ -1,0 +1,31 @@
+const PATTERN = /\$(?:\$|([A-Za-z_]\w*)|\{([A-Za-z_]\w*)(?:(:?[-?+])([^{}]*))?\}|)/g;
+
+/**
+ * Replaces `$NAME` and `${NAME}`, with the defaults `:-` and `-`, the demands `:?` and `?` and the replacements `:+` and `+`; `$$` stands for
+ * `$`. A variable that is not set and has no default is a problem. Pure.
+ */
+export function interpolate(
+  text: string,
+  env: Readonly<Record<string, string | undefined>>,
+): { readonly text: string; readonly problem: string | undefined } {
+  let problem: string | undefined;
+  const replaced = text.replaceAll(
+    PATTERN,
+    (match, bare?: string, braced?: string, operator = "", word = "") => {
+      if (match === "$$") return "$";
+      const name = bare ?? braced;
+      if (name === undefined) {
+        problem ??= 'has a "$" that begins no variable: write "$$" for the character';
+        return match;
+      }
+      const value = env[name];
+      const isSet = value !== undefined && !(operator.startsWith(":") && value === "");
+      if (operator.endsWith("+")) return isSet ? word : "";
+      if (isSet) return value;
+      if (operator.endsWith("-")) return word;
+      problem ??= `needs the variable ${name}, which is not set here${word === "" ? "" : `: ${word}`}`;
+      return "";
+    },
+  );
+  return { text: replaced, problem };
+}
