@@ -9,7 +9,7 @@ import { LOSSY_FLAG, MANIFEST_FLAG, readManifests } from "./read-manifests.ts";
 export const convert = defineCommand({
   name: "convert",
   summary: "Print Compose files as manifests",
-  details: `apply, plan, diff and validate read Compose files as they are. What can't be carried over is an error with its line.
+  details: `apply, plan, diff and validate read Compose files as they are. A field that can't be carried over is an error with its line.
 Variables such as $NAME come from this shell. Named volumes become claims, and secrets and configs are objects; create them before the apply.`,
   flags: { file: MANIFEST_FLAG, lossy: LOSSY_FLAG },
   run: async (invocation) => {

@@ -291,7 +291,7 @@ services: {web: {image: app, expose: [80], x-forage: {type: NodePort, routes: [a
       ["cpus: many", "cpus", /number of cores/],
       ["restart: maybe", "restart", /none of no, always/],
       ["environment: [MISSING]", "environment[0]", /needs the variable MISSING/],
-      ['command: "$${NO} ${MISSING:?is needed}"', "command", /needs the variable MISSING.*: is needed/],
+      [`command: "$$NO $\{MISSING:?is needed}"`, "command", /needs the variable MISSING.*: is needed/],
       ['command: "echo \'open"', "command", /quote that is not closed/],
       ["tty: perhaps", "tty", /true or false/],
       ["ports: {a: b}", "ports", /must be a list/],

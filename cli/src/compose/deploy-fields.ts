@@ -51,8 +51,8 @@ function readResources(resources: Field, { limits, requests }: ServiceDraft): vo
         memory: (value) => {
           requests.memory = memory(value);
         },
-        devices: losing("is asked for by an extended resource of the node: resources.limits.extended"),
-        generic_resources: losing("is asked for by an extended resource of the node"),
+        devices: losing("needs an extended resource of the node: resources.limits.extended"),
+        generic_resources: losing("needs an extended resource of the node"),
       }),
   });
 }

@@ -71,7 +71,7 @@ export const SERVICE_FIELDS: Readonly<Record<string, Rule>> = {
   extends: lost("is not read: write the fields out"),
   external_links: lost("has no counterpart: services are reached by their names"),
   extra_hosts: lost("has no counterpart: keep names in DNS"),
-  gpus: lost("is asked for by an extended resource of the node: resources.limits.extended in a manifest"),
+  gpus: lost("needs an extended resource of the node: resources.limits.extended in a manifest"),
   group_add: (field, { podSecurity }) => {
     podSecurity.supplemental_groups = field.items().map((item) => item.whole());
   },
@@ -118,7 +118,7 @@ export const SERVICE_FIELDS: Readonly<Record<string, Rule>> = {
   privileged: (field, { security }) => {
     security.privileged = field.switch();
   },
-  profiles: lost("has no counterpart: keep services that are not always wanted in a file of their own"),
+  profiles: lost("has no counterpart: keep optional services in a file of their own"),
   provider: lost("has no counterpart"),
   pull_policy: (field, { container }) => {
     const policies: Readonly<Record<string, string>> = {

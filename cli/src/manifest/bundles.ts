@@ -15,7 +15,7 @@ export interface Origin {
   readonly node: ParsedNode;
   /** The path from the document's root to the node. */
   readonly path: string;
-  /** Whether the node is of another notation than manifests have, so that paths of fields do not lead on from it. */
+  /** Whether the node was converted from another notation. The paths of a manifest's fields end at such a node. */
   readonly isConverted?: boolean;
 }
 
