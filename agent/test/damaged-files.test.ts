@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFile, rm, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
-import { HostOfFakes, SERVICE_IP } from "./host-of-fakes.ts";
+import { EARLIER_PROGRAM, HostOfFakes, SERVICE_IP } from "./host-of-fakes.ts";
 
 const LIMIT = { timeout: 60_000 };
 
@@ -23,8 +23,8 @@ const DAMAGES: Readonly<Record<string, (path: string) => Promise<void>>> = {
  * and the link reports damage to the identity's files.
  */
 const UNNOTICED = [/^images\//, /^pods\//, /^identity\//, /^volumes\/disk\//];
-/** These hold nothing that only they know. A missing one is written again. */
-const UNNOTICED_REMOVED = /^programs\//;
+/** Files that are written again without a report if they are missing: the programs of this version, and the copies of programs. */
+const isWrittenAgain = (file: string) => file.startsWith("programs/") && file !== EARLIER_PROGRAM.path;
 /** Users' data, which the agent never reads. */
 const DATA = /^volumes\/claims\/[^/]+\/[^/]+\/data\//;
 
@@ -46,6 +46,7 @@ test("no single damaged file of the agent ends a container, and each is noticed"
     "services/services.bin",
     "gateway/gateway.sealed",
     "programs/terminal-logger",
+    EARLIER_PROGRAM.path,
     "volumes/claims/default/data/claim.json",
     "volumes/claims/default/data/users/plain",
     "volumes/disk/plain/settings/..gen-1/app.conf",
@@ -72,7 +73,9 @@ test("no single damaged file of the agent ends a container, and each is noticed"
       assert.equal(await host.envoy.endpoints(), endpoints, `endpoints, ${file} ${how}`);
       assert.deepEqual(claimUsers, ["plain"], `${file} ${how}`);
       assert.equal(await readFile(settings, "utf8"), "verbose = true", `${file} ${how}`);
-      const isQuiet = how === "removed" && UNNOTICED_REMOVED.test(file);
+      const earlier = await readFile(join(host.dataDir, EARLIER_PROGRAM.path), "utf8");
+      assert.equal(earlier, EARLIER_PROGRAM.text, `${file} ${how}`);
+      const isQuiet = how === "removed" && isWrittenAgain(file);
       if (!isQuiet && !UNNOTICED.some((pattern) => pattern.test(file)))
         assert.notEqual(noted, undefined, `${file} ${how}`);
     }

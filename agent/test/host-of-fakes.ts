@@ -1,5 +1,5 @@
-import { randomBytes } from "node:crypto";
-import { cp, mkdtemp, readdir, rm } from "node:fs/promises";
+import { createHash, randomBytes } from "node:crypto";
+import { cp, mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import type { TestContext } from "node:test";
@@ -56,6 +56,11 @@ const HOST = {
   rules: [{ route: "default/r", backends: [{ namespace: "default", service: "web", port: 80, weight: 1 }] }],
 };
 
+const EARLIER_TEXT = '#!/bin/sh\nexec runc "$@"\n';
+const EARLIER_DIGEST = createHash("sha256").update(EARLIER_TEXT).digest("hex").slice(0, 12);
+/** A program through which an earlier version of the agent started containers. */
+export const EARLIER_PROGRAM = { path: `programs/stdin-${EARLIER_DIGEST}`, text: EARLIER_TEXT };
+
 /** A host with real files, and everything else in memory, which outlives the agents that run on it. */
 export class HostOfFakes {
   readonly dataDir: string;
@@ -90,7 +95,8 @@ export class HostOfFakes {
     await journal.replace({ clusterId: "cluster", revision: 1n, pods: assignments() });
     await journal.close();
     await writeIdentity(this.dataDir);
-    await restoreHelpers(join(this.dataDir, "programs"), [], () => undefined);
+    await mkdir(join(this.dataDir, "programs"));
+    await writeFile(join(this.dataDir, EARLIER_PROGRAM.path), EARLIER_PROGRAM.text, { mode: 0o700 });
     const { agent, parts } = await this.start();
     parts.services.take(ServiceUpdate.fromPartial({ full: true, upserts: [SERVICE] }));
     parts.gateway.take(GatewayUpdate.fromPartial({ full: true, gateway: "default", hosts: [HOST] }));

@@ -125,6 +125,7 @@ test("restores missing and damaged programs, which running containers were start
   await prepareHelpers(programs, { tty: true });
   const names = readdirSync(programs);
   assert.equal(names.length, 4);
+  await restoreHelpers(programs, [ociRuntime], () => assert.fail("nothing is damaged"));
   const sound = new Map(names.map((name) => [name, readFileSync(join(programs, name), "utf8")]));
   const damaged: string[] = [];
   const note = (path: string) => damaged.push(basename(path));
@@ -140,6 +141,33 @@ test("restores missing and damaged programs, which running containers were start
       assert.deepEqual(damaged, content === undefined ? [] : [name]);
     }
   }
+});
+
+test("restores a program of an earlier version from its copy, and the copy from the program", async (t) => {
+  const { programs } = given(t);
+  mkdirSync(programs);
+  const text = '#!/bin/sh\nexec runc "$@"\n';
+  const name = `stdin-${createHash("sha256").update(text).digest("hex").slice(0, 12)}`;
+  const path = join(programs, name);
+  const copy = join(programs, "copies", name);
+  writeFileSync(path, text, { mode: 0o700 });
+  const damaged: string[] = [];
+  const restore = () => restoreHelpers(programs, [], (file, ...why) => damaged.push([file, ...why].join()));
+  await restore();
+  assert.deepEqual([readFileSync(copy, "utf8"), damaged], [text, []]);
+
+  for (const lost of [path, copy])
+    for (const content of ["damaged", "", undefined]) {
+      if (content === undefined) rmSync(lost);
+      else writeFileSync(lost, content);
+      damaged.length = 0;
+      await restore();
+      assert.deepEqual([readFileSync(path, "utf8"), readFileSync(copy, "utf8")], [text, text]);
+      assert.equal(statSync(path).mode & 0o777, 0o700);
+      const isQuiet = lost === copy && content === undefined;
+      assert.equal(damaged.length, isQuiet ? 0 : 1, `${lost} ${content}: ${damaged}`);
+      for (const note of damaged) assert.match(note, /it is written again$/);
+    }
 });
 
 test("notes a damaged program of an earlier version, and leaves sound ones and other files alone", async (t) => {

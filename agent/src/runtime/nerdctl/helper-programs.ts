@@ -75,8 +75,8 @@ const VARIANTS = [
 
 /**
  * Writes missing and damaged programs again. Running containers were started through them, and containerd calls them to stop a
- * container and to run a command in it. A program of an earlier version is recognised as damaged by the digest in its name, but
- * its text is not known any more.
+ * container, to remove one that has ended and to run a command in it. The text of a program of an earlier version is not known any
+ * more, so programs that differ between versions have a copy each. The digest in its name says which of the two is sound.
  * @param ociRuntimes programs like runc that containers may have been started with.
  */
 export async function restoreHelpers(
@@ -84,6 +84,34 @@ export async function restoreHelpers(
   ociRuntimes: readonly string[],
   noteDamage: (path: string, reason: string, remedy: string) => void,
 ): Promise<void> {
+  const known = knownPrograms(ociRuntimes);
+  const copies = join(dir, COPIES);
+  const present = [...(await namesIn(dir)), ...(await namesIn(copies))];
+  for (const name of new Set([...known.keys(), ...present.filter((it) => VERSIONED.test(it))])) {
+    const [path, copy] = [join(dir, name), join(copies, name)];
+    const [text, kept] = [await readText(path), await readText(copy)];
+    const sound = known.get(name) ?? [text, kept].find((it) => it !== undefined && isSound(name, it));
+    const isNew = text === undefined && known.has(name);
+    if (text !== sound && !isNew) noteDamage(path, text === undefined ? MISSING : CHANGED, remedyOf(sound));
+    if (kept !== undefined && kept !== sound) noteDamage(copy, CHANGED, remedyOf(sound));
+    if (sound === undefined) continue;
+    await writeProgram(dir, path, sound);
+    if (VERSIONED.test(name)) await writeProgram(copies, copy, sound);
+  }
+}
+
+/** The directory of copies, inside that of the programs. */
+const COPIES = "copies";
+/** The names of programs that are not the same in every version. */
+const VERSIONED = /^(?:streams|stdin)-([0-9a-f]{12})$/;
+const CHANGED = "it is not what the agent wrote";
+const MISSING = "it is missing";
+const REWRITTEN = "it is written again";
+const LOST =
+  "containers that an earlier version of the agent started through it can't be stopped or entered until they end by themselves";
+
+/** The programs of this version, by their names. */
+function knownPrograms(ociRuntimes: readonly string[]): ReadonlyMap<string, string> {
   const known = new Map([
     ["terminal-logger", TERMINAL_LOGGER],
     ["stream-logger", STREAM_LOGGER],
@@ -93,26 +121,23 @@ export async function restoreHelpers(
       const { name, text } = runtimeProgram(ociRuntime, variant);
       known.set(name, text);
     }
-  const present = await readdir(dir).catch(() => []);
-  for (const name of present) {
-    const path = join(dir, name);
-    const text = await readFile(path, "utf8").catch(() => "");
-    if (known.has(name) ? text !== known.get(name) : isDamaged(name, text))
-      noteDamage(
-        path,
-        "it is not what the agent wrote",
-        known.has(name) ? "it is written again" : LOST_REMEDY,
-      );
-  }
-  for (const [name, text] of known) await writeProgram(dir, join(dir, name), text);
+  return known;
 }
 
-const LOST_REMEDY =
-  "containers that an earlier version of the agent started through it can't be stopped or entered until they end by themselves";
+function isSound(name: string, text: string): boolean {
+  return VERSIONED.exec(name)?.[1] === digestOf(text);
+}
 
-function isDamaged(name: string, text: string): boolean {
-  const [, digest] = /^(?:streams|stdin)-([0-9a-f]{12})$/.exec(name) ?? [];
-  return digest !== undefined && digest !== digestOf(text);
+function remedyOf(sound: string | undefined): string {
+  return sound === undefined ? LOST : REWRITTEN;
+}
+
+function namesIn(dir: string): Promise<readonly string[]> {
+  return readdir(dir).catch(() => []);
+}
+
+function readText(path: string): Promise<string | undefined> {
+  return readFile(path, "utf8").catch(() => undefined);
 }
 
 function digestOf(program: string): string {
