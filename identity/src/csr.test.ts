@@ -1,9 +1,26 @@
 import assert from "node:assert/strict";
 import { createPrivateKey, createPublicKey } from "node:crypto";
 import { describe, it } from "node:test";
-import { createKeyAndCsr } from "./csr.ts";
+import { createKeyAndCsr, der } from "./csr.ts";
 import { publicKeyOfCsr } from "./verify-csr.ts";
 import { Pkcs10CertificateRequest } from "./x509.ts";
+
+describe("der", () => {
+  for (const [length, head] of [
+    [0, "04 00"],
+    [127, "04 7f"],
+    [128, "04 81 80"],
+    [255, "04 81 ff"],
+    [256, "04 82 01 00"],
+    [65_535, "04 82 ff ff"],
+  ] as const)
+    it(`encodes a length of ${length} in as few bytes as DER requires`, () => {
+      const encoded = der(0x04, Buffer.alloc(length, 1));
+      const expected = Buffer.from(head.replaceAll(" ", ""), "hex");
+      assert.deepEqual(encoded.subarray(0, expected.length), expected);
+      assert.equal(encoded.length, expected.length + length);
+    });
+});
 
 describe("createKeyAndCsr", () => {
   it("makes a request that a library reads, signed by the key beside it", async () => {

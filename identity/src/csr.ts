@@ -47,8 +47,8 @@ function sequence(...parts: readonly Buffer[]): Buffer {
   return der(TAG.sequence, ...parts);
 }
 
-/** Tag, length, value; lengths up to 65,535, far more than a request has. */
-function der(tag: number, ...parts: readonly Buffer[]): Buffer {
+/** Returns tag, length and value. Encodes lengths up to 65,535, far more than a request has. */
+export function der(tag: number, ...parts: readonly Buffer[]): Buffer {
   const value = Buffer.concat(parts);
   const { length } = value;
   const head =

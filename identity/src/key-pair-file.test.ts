@@ -52,6 +52,16 @@ describe("key pair files", () => {
     assert.deepEqual(await readdir(join(root, "modes")), ["node.pem"]);
   });
 
+  it("leave no descriptor open", async () => {
+    const path = join(root, "descriptors", "node.pem");
+    const pair = await aPair();
+    await writeKeyPair(path, pair);
+    const opened = async () => (await readdir("/proc/self/fd")).length;
+    const before = await opened();
+    for (let times = 0; times < 5; times += 1) await writeKeyPair(path, pair);
+    assert.equal(await opened(), before);
+  });
+
   it("are refused when others can read them, or put others in their place", async () => {
     const path = join(root, "open", "node.pem");
     await writeKeyPair(path, await aPair());

@@ -37,6 +37,8 @@ test("refuses what is malformed with line and field, and answers the rest", () =
   const [node] = GOOD.nodes;
   const cases: [unknown, RegExp][] = [
     ["{", /^line \d+: not JSON/],
+    ["[]", /^line \d+: scenario: must be an object/],
+    ["null", /^line \d+: scenario: must be an object/],
     [{ ...GOOD, id: undefined }, /^line \d+: id: is missing/],
     [{ ...GOOD, profile: "best" }, /^line \d+: profile: must be one of/],
     [

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -53,6 +53,22 @@ test("systemd accepts the gateway's unit", { skip }, async (t) => {
   const args = await argumentsOf();
   assert.ok(args.includes("--unit=forage-gateway-main"));
   assert.equal(verify(t, args), "");
+});
+
+test("without systemd, Envoy leads a session of its own, so that no signal to the agent's reaches it", async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), "forage-gateway-"));
+  t.after(() => rmSync(dir, { recursive: true }));
+  const log = join(dir, "envoy.log");
+  const launcher = new ProgramLauncher({
+    ...{ program: "/bin/sh", instance: "main", systemd: false },
+    run: () => assert.fail("systemd-run is not called"),
+  });
+  const { promise: ended, resolve } = Promise.withResolvers<void>();
+  await launcher.start(["-c", "cut -d' ' -f1,6 /proc/$$/stat"], log, resolve);
+  await ended;
+  const [pid, session] = readFileSync(log, "utf8").trim().split(" ");
+  assert.match(pid ?? "", /^\d+$/);
+  assert.equal(session, pid);
 });
 
 test("systemd would refuse an unknown property or value", { skip }, async (t) => {

@@ -15,11 +15,13 @@ for (const [token, namespace, node, pod] of [
   ['"text"', "", "", ""],
   ["\u0000\uffff", "", "", ""],
   [`{"ns":"${"x".repeat(10_000)}"}`, "", "", ""],
+  [`{"ns":"shop"${" ".repeat(4_083)}}`, "shop", "", ""],
+  [`{"ns":"shop"${" ".repeat(4_084)}}`, "", "", ""],
   [`ns:${"x".repeat(10_000)}`, "", "", ""],
   [`ns:${"x".repeat(253)}`, "x".repeat(253), "", ""],
   [`ns:${"x".repeat(254)}`, "", "", ""],
   [`{"ns":"shop","nodeName":"${"x".repeat(254)}"}`, "shop", "", ""],
 ] as const) {
-  test(`the token ${JSON.stringify(token).slice(0, 60)}`, () =>
+  test(`the token ${JSON.stringify(token).slice(0, 60)} of ${token.length} characters`, () =>
     assert.deepEqual(readContextToken(token), { namespace, node, pod }));
 }

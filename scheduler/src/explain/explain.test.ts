@@ -20,6 +20,18 @@ test("says how much is missing, node by node and in all", () => {
   assert.equal(nearest, "free 350m cpu on a");
 });
 
+test("offers a change only where nothing else is against the node", () => {
+  const taints = [{ key: "gpu", value: "true", effect: "NoSchedule" as const }];
+  const full = aFleet([aNode("a", { cpu: "1", taints })]);
+  assert.equal(full.explain(aPod("p", { cpu: "2" })).nearest, undefined);
+  const roomy = aFleet([aNode("a", { cpu: "2", taints })]);
+  assert.equal(roomy.explain(aPod("p", { cpu: "2" })).nearest, "tolerate taint gpu=true:NoSchedule");
+  const ported = { containers: [{ hostPorts: [{ port: 80 }] }] };
+  const taken = aFleet([aNode("a")]);
+  taken.bind(aPod("x", ported), "a");
+  assert.equal(taken.explain(aPod("p", ported)).nearest, "free host port 80/TCP on a");
+});
+
 test("gives the figures of every resource that is short, each the largest of any node", () => {
   const fleet = aFleet([aNode("a", { cpu: "1" }), aNode("b", { cpu: "2" })]);
   fleet.bind(aPod("x", { cpu: "1500m", memory: "1Gi" }), "b");

@@ -28,4 +28,6 @@ describeRule("requiredChoiceProblem", (text: string) => requiredChoiceProblem(te
 test("suggests the right spelling of a choice", () => {
   assert.equal(choiceProblem("always", ["Always", "Never"]), "must be written Always");
   assert.equal(choiceProblem("x", ["A", "B", "C"]), "must be A, B or C");
+  assert.equal(choiceProblem("x", ["A", "B"]), "must be A or B");
+  assert.equal(choiceProblem("x", ["A"]), "must be A");
 });
