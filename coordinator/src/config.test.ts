@@ -3,7 +3,14 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { ConfigError, hostPort, readConfig } from "./config.ts";
+import { ConfigError, hostPort, portRange, readConfig } from "./config.ts";
+
+test("a range of ports may have one port, and every port", () => {
+  assert.deepEqual(portRange("30000-30000"), { first: 30_000, last: 30_000 });
+  assert.deepEqual(portRange("1-65535"), { first: 1, last: 65_535 });
+  for (const text of ["0-1", "2-1", "1-65536", "1", "1-2-3", ""])
+    assert.equal(portRange(text), undefined, text);
+});
 
 const DATA = ["--data-dir", "/var/lib/forage"];
 

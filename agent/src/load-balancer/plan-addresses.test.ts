@@ -43,6 +43,16 @@ describe("what a host does about the addresses that it announces", () => {
       /loadBalancer\.interface/,
     ],
     ["one that is the host's own", { wanted: WANTED, links: holding }, [], /by itself/],
+    [
+      "one that is the host's own, beside one that the agent has added",
+      {
+        wanted: WANTED,
+        held: [{ ip: "192.0.2.51", interface: "eth0" }],
+        links: [link("eth0", "192.0.2.7/24", `${IP}/32`, "192.0.2.51/32")],
+      },
+      ["drop 192.0.2.51 eth0"],
+      /by itself/,
+    ],
     ["a new one before the rules are there", { wanted: WANTED, started: false }, []],
     [
       "one that it has, before that",

@@ -39,6 +39,12 @@ const nfs = (server: string, path = "/export"): VolumeSource => ({
 });
 const hostPath = (path: string): VolumeSource => ({ type: "hostPath", path, pathType: "" });
 
+test("a volume has 1,000 files at most", () => {
+  const keys = (count: number) => new Map(Array.from({ length: count }, (_, i) => [`${i}`, Buffer.alloc(1)]));
+  checkPod(aPod({ ...FILES, contents: keys(1_000) }));
+  assert.throws(() => checkPod(aPod({ ...FILES, contents: keys(1_001) })), /more than 1000 files/);
+});
+
 test("ordinary volumes pass", () => {
   for (const source of [
     { type: "emptyDir", medium: "disk" },

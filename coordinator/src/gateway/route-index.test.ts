@@ -7,17 +7,18 @@ import { BuiltInServices } from "../model/built-in-service.ts";
 import { RouteIndex } from "./route-index.ts";
 
 test("routes lead to a built-in service until a service of its name is applied", () => {
-  const { state, put } = newState();
+  const { state, put, service } = newState();
   const builtIn = new BuiltInServices([{ namespace: "shop", name: "own", port: 8_443, addresses: [] }]);
   const routes = new RouteIndex(state, new ObjectFaults({ loop: "gateway" }), builtIn);
   const ports = (name: string) => routes.portsOf("shop", name)?.map(({ port }) => port);
   assert.deepEqual([ports("own"), ports("other")], [[8_443], undefined]);
   put();
   assert.deepEqual(ports("own"), [80]);
+  assert.equal(routes.follow({ kind: "resource", before: undefined, after: service }), true);
 });
 
 function newState() {
   const fed = new HandFedState({});
   const service = aServiceEntry({ name: "own" });
-  return { state: fed.state, put: () => fed.put({ resources: [service] }) };
+  return { service, state: fed.state, put: () => fed.put({ resources: [service] }) };
 }

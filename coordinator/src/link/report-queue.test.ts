@@ -46,7 +46,7 @@ test("a status that comes while an older one of its pod is being written is stor
 });
 
 test("tries again for as long as the stream lasts, with pauses that grow to 5 s", async (t) => {
-  const { disk, clock, queue, ended, running } = await start(t, ["a"]);
+  const { disk, clock, queue, ended, running, events } = await start(t, ["a"]);
   disk.error = "NO_SPACE";
   const { pending } = clock;
   queue.putStatuses([said("a", "x")]);
@@ -62,6 +62,11 @@ test("tries again for as long as the stream lasts, with pauses that grow to 5 s"
   ended.abort();
   await running;
   assert.equal(clock.pending, pending);
+  assert.deepEqual(
+    events.map(({ reason }) => reason),
+    ["ReportsNotStored"],
+    "one event for all failures in a row",
+  );
 });
 
 test("a status that the store refuses doesn't keep back those of other pods", async (t) => {

@@ -105,6 +105,8 @@ for (const [name, cases] of Object.entries({ utilization, average, value })) {
 test("pods that are missing are named, a few of them", () => {
   const { message } = replicasFor(of("Utilization", 50, using(1, null, null, null, null, null)), 6);
   assert.equal(message, "not known of web-1, web-2, web-3 and 2 more");
+  const { message: three } = replicasFor(of("Utilization", 50, using(1, null, null, null)), 4);
+  assert.equal(three, "not known of web-1, web-2, web-3");
   const refused = { ...pod({ name: "a" }), problem: "refused" };
   assert.equal(replicasFor(of("AverageValue", 5, [refused]), 1).message, "refused");
   const { message: one } = replicasFor(of("AverageValue", 5, [...using(5), refused]), 2);
