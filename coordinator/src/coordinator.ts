@@ -1,7 +1,6 @@
 import { randomBytes, randomInt } from "node:crypto";
+import { hostname } from "node:os";
 import type { CertificateAuthority } from "@forage/identity/ca";
-import { type TlsMaterial, TlsServer } from "@forage/identity/tls-server";
-import { Server } from "@grpc/grpc-js";
 import type { Logger } from "pino";
 import type { Registry } from "prom-client";
 import { objectHandlers } from "./api/objects/handlers.ts";
@@ -16,6 +15,8 @@ import { watchStore } from "./control/store-watchdog.ts";
 import { type Core, startCore } from "./core.ts";
 import { openDashboard } from "./dashboard/open-dashboard.ts";
 import { startPlainDestination } from "./destination/plain-listener.ts";
+import type { Follower } from "./follower/follower.ts";
+import { type GrpcPort, openGrpcPort, type PortObserver, portNames } from "./grpc-port.ts";
 import type { ApiCallOptions } from "./http/api/call.ts";
 import { addCertificateRoutes } from "./http/api/certificate-routes.ts";
 import { addEventRoutes } from "./http/api/event-routes.ts";
@@ -26,20 +27,14 @@ import { addIdentityRoutes } from "./http/identity-routes.ts";
 import { createMetrics, type Metrics } from "./http/metrics.ts";
 import { type HttpServer, type HttpServerOptions, startHttpServer } from "./http/server.ts";
 import { serverMaterial } from "./identity.ts";
-import { isRevoked } from "./link/enroll.ts";
 import { BuiltInServices } from "./model/built-in-service.ts";
 import type { IdentityIssuer } from "./objects/identity-issuer.ts";
 import type { Vault } from "./objects/vault.ts";
-import { reachableAt, reachableNames } from "./reachable-at.ts";
-import { isReissueDue } from "./reissue.ts";
-import { Admission } from "./rpc/admission.ts";
+import { reachableAt } from "./reachable-at.ts";
 import { CallAudit } from "./rpc/call-audit.ts";
-import { type IdentifyOptions, identify } from "./rpc/identify.ts";
 import type { ServeOptions } from "./rpc/serve.ts";
-import { serverOptions, UNPROVEN_STREAMS } from "./rpc/server-options.ts";
-import { TokenWatch } from "./rpc/token-watch.ts";
+import type { TokenWatch } from "./rpc/token-watch.ts";
 import { addServices, type ServicesOptions } from "./services.ts";
-import type { ClusterView } from "./state/cluster-view.ts";
 import { statusText } from "./status-text.ts";
 import type { Store } from "./store/index.ts";
 import type { Clock } from "./time/clock.ts";
@@ -75,6 +70,8 @@ export interface CoordinatorOptions {
   readonly log: Logger;
   /** Called when the coordinator can't continue. The process should end and be restarted. */
   readonly onFatal: (error: unknown) => void;
+  /** The parts of a follower that go on when it leads. Default: all parts are made. */
+  readonly follower?: Follower;
 }
 
 export interface Coordinator {
@@ -89,37 +86,36 @@ export interface Coordinator {
   close(): Promise<void>;
 }
 
-/** A wall clock that was wrong is noticed within a minute after it was set. */
-const CHECK_SERVER_CERTIFICATE_MS = 60_000;
 /** Time for clients to take in the end of their streams. */
 const CLOSE_GRACE_MS = 1_000;
 
 /** Puts the parts together and opens the ports. */
 export async function startCoordinator(options: CoordinatorOptions): Promise<Coordinator> {
-  const { config, store, clock, log, authority } = options;
+  const { config, store, clock, log, authority, follower: given } = options;
   const certificateIssuer = await openCertificateIssuer(options);
   const defer = (run: () => void): void => void setImmediate(run);
   const listening = Promise.withResolvers<void>();
-  const { listen, names } = listened(options);
   const core = await startCore({
     ...options,
-    reachableAt: reachableAt(names, listen.port),
+    ...(given && { view: given }),
+    reachableAt: reachableAt(portNames(options), hostPort(config.grpc.listen).port),
     certificateIssuer,
     started: listening.promise,
     ...{ foreignKinds: [WORKSPACE_KIND], builtIn: new BuiltInServices(ingressServices(config.workspaces)) },
     ...{ randomName, randomBytes, defer },
   });
   const { state, services } = core;
-  const stopping = new AbortController();
+  const stopping = given?.stopping ?? new AbortController();
   const stopSweeping = sweepExpiredTokens({ store, clock, log });
   const stopWatching = watchStore({ store, clock, onBroken: options.onFatal });
 
-  const tls = await createTls(options, state, names, (why) => metrics.observeCut("grpc", why));
-  const metrics = openMetrics(options, core, () => tls.stats());
-  const { tokens, tokenWatch } = openTokens(options, core);
+  const port = given?.port ?? (await openGrpcPort({ ...options, state }));
+  const { server, streamOf, tokens, tokenWatch, identify } = port;
+  const metrics = openMetrics(options, core, () => port.stats());
   const audit = new CallAudit({ log: options.audit ?? NO_AUDIT_LOG, monotonicMs: clock.monotonicMs });
+  observePort(port, metrics, audit, services);
   const serving: ServeOptions = {
-    identify: (call) => identify(call.metadata, tls.peerOf(call), tokens),
+    identify,
     log,
     tokens: tokenWatch,
     stopping: stopping.signal,
@@ -127,11 +123,11 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     monotonicMs: clock.monotonicMs,
     audit,
   };
-  const { server, streamOf } = createServer(tls, serving, audit, options);
   const workspaces = await openOptionalWorkspaces(options, core, listening.promise);
   if (workspaces !== undefined) metrics.add(workspaces.addMetrics);
+  await given?.handOver();
   addServices(server, services, { ...serving, streamOf }, workspaces?.services);
-  const httpNames = [hostPort(config.http.listen).host, ...names];
+  const httpNames = [hostPort(config.http.listen).host, ...port.names];
   const http = await openHttp(options, {
     metrics,
     ...(config.http.tls && { tls: await serverMaterial(authority, httpNames) }),
@@ -141,13 +137,10 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     calls: { identify: tokens, observe: metrics.observeCall, monotonicMs: clock.monotonicMs, audit },
     stopping: stopping.signal,
   });
-  const plain = await openPlainDestination(options, services, serving, metrics);
-  const grpc = await tls.listen(server, listen);
-  const reload = (material: TlsMaterial): void => {
-    tls.reload(material);
-    http.reload(material);
-  };
-  const cancelRenewal = renewMaterial(reload, authority, [...httpNames, ...names], clock, log);
+  const plain =
+    given === undefined ? await openPlainDestination(options, services, serving, metrics) : given.plain;
+  const grpc = given?.address ?? (await port.listen());
+  port.observer.material = (material) => http.reload(material);
   listening.resolve();
   audit.started();
   const addresses = { grpc, http: http.address, destination: plain?.address };
@@ -158,48 +151,38 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     status: () => statusOf(core, store),
     close: async () => {
       stopping.abort();
-      cancelRenewal();
       stopSweeping();
-      tokenWatch.close();
       stopWatching();
       core.stopSessions();
-      await Promise.all([tls.close(CLOSE_GRACE_MS), plain?.close(CLOSE_GRACE_MS), http.close()]);
-      server.forceShutdown();
+      await Promise.all([port.close(CLOSE_GRACE_MS), plain?.close(CLOSE_GRACE_MS), http.close()]);
       await services.operator.tokenUses.close();
       await workspaces?.close();
       await core.close();
+      await given?.close();
       certificateIssuer?.close();
       await audit.close();
     },
   };
 }
 
-function listened({ config, hostAddresses = [] }: CoordinatorOptions) {
-  const listen = hostPort(config.grpc.listen);
-  return { listen, names: reachableNames({ listenHost: listen.host, names: config.names, hostAddresses }) };
-}
-
-function createServer(
-  tls: TlsServer,
-  { identify: identifyCall, observe }: ServeOptions,
+function observePort(
+  { observer }: GrpcPort,
+  metrics: Metrics,
   audit: CallAudit,
-  { clock }: CoordinatorOptions,
-): { readonly server: Server; readonly streamOf: Admission["streamOf"] } {
-  const admission = new Admission({
-    identify: identifyCall,
-    onProven: (call) => tls.prove(call),
-    ...(observe !== undefined && { observe }),
-    onRefused: (...refusal) => audit.refused(...refusal),
-    schedule: clock.schedule,
-  });
-  const server = new Server(serverOptions(UNPROVEN_STREAMS, [admission.interceptor]));
-  return { server, streamOf: admission.streamOf };
+  { operator }: ServicesOptions,
+): void {
+  Object.assign(observer, {
+    call: metrics.observeCall,
+    cut: (why: string) => metrics.observeCut("grpc", why),
+    refused: (...refusal: Parameters<CallAudit["refused"]>) => audit.refused(...refusal),
+    tokenUsed: (id: string) => operator.tokenUses.used(id),
+  } satisfies PortObserver);
 }
 
 function openMetrics(
   { store, clock }: CoordinatorOptions,
   { state, events, services, liveness, refusal }: Core,
-  connections: () => ReturnType<TlsServer["stats"]>,
+  connections: GrpcPort["stats"],
 ): Metrics {
   const { certificates } = services.operator;
   return createMetrics({
@@ -212,18 +195,6 @@ function openMetrics(
     nowMs: clock.nowMs,
     connections,
   });
-}
-
-function openTokens({ clock }: CoordinatorOptions, { state, services }: Core) {
-  const { tokenUses } = services.operator;
-  const { nowMs, schedule } = clock;
-  const findToken: IdentifyOptions["findToken"] = (id) => state.apiToken(id);
-  const tokens: IdentifyOptions = { findToken, nowMs, onUse: (id) => tokenUses.used(id) };
-  const tokenWatch = new TokenWatch({ findToken, nowMs, schedule });
-  state.subscribe((changes) => {
-    for (const change of changes) if (change.kind === "api-token") tokenWatch.changed(change);
-  });
-  return { tokens, tokenWatch };
 }
 
 async function openOptionalWorkspaces(options: CoordinatorOptions, core: Core, started: Promise<void>) {
@@ -262,25 +233,6 @@ function openCertificateIssuer({ config, store, vault, clock, authority }: Coord
   return openIssuer({ settings, cluster: authority.cluster, store, vault, clock, randomBytes });
 }
 
-async function createTls(
-  { config, authority, clock, log }: CoordinatorOptions,
-  state: ClusterView,
-  names: readonly string[],
-  onCut: (reason: string) => void,
-): Promise<TlsServer> {
-  return new TlsServer({
-    material: await serverMaterial(authority, names),
-    nowMs: clock.nowMs,
-    cluster: authority.cluster,
-    expiredGraceMs: config.nodeCertificates.graceDays * 24 * 3600 * 1000,
-    isRevoked: (id) => id.kind !== "node" || isRevoked(state.node(id.nodeId), id),
-    onEvent: (event) => {
-      if (event.kind === "cut") onCut(event.reason);
-      log.debug({ event: event.kind, reason: "reason" in event ? event.reason : undefined }, "tls");
-    },
-  });
-}
-
 async function openHttp(
   { config, store, issuer, clock, dashboardPath = "" }: CoordinatorOptions,
   parts: Pick<HttpServerOptions, "metrics" | "tls"> & {
@@ -296,10 +248,14 @@ async function openHttp(
     ...{ ...calls, operator, clock, tokens: tokenWatch, stopping, randomBytes },
     ...{ assetsPath: dashboardPath, cluster: config.cluster },
   });
+  const since = new Date(clock.nowMs()).toISOString();
   const server = await startHttpServer({
     ...rest,
     listen: hostPort(config.http.listen),
-    readiness: () => readiness(store, refusal),
+    readiness: () => ({
+      ...readiness(store, refusal),
+      ...(config.store.etcd && { role: { leads: true, leader: hostname(), since } }),
+    }),
     routes: (app) => {
       addIdentityRoutes(app, issuer);
       // Before the routes of objects, which take any plural.
@@ -342,33 +298,6 @@ function openPlainDestination(
       observeCut: (reason, count) => metrics.observeCut("destination", reason, count),
     },
   );
-}
-
-function renewMaterial(
-  reload: (material: TlsMaterial) => void,
-  authority: CertificateAuthority,
-  names: readonly string[],
-  clock: Clock,
-  log: Logger,
-): () => void {
-  let cancel = (): void => {};
-  let issued = { wallMs: clock.nowMs(), monotonicMs: clock.monotonicMs() };
-  const later = (): void => {
-    cancel = clock.schedule(CHECK_SERVER_CERTIFICATE_MS, () => {
-      later();
-      const now = { wallMs: clock.nowMs(), monotonicMs: clock.monotonicMs() };
-      if (!isReissueDue(issued, now)) return;
-      issued = now;
-      serverMaterial(authority, names).then(reload, (err: unknown) =>
-        log.error(
-          { event: "server-certificate-not-renewed", err },
-          "the server certificate could not be renewed",
-        ),
-      );
-    });
-  };
-  later();
-  return () => cancel();
 }
 
 function statusOf({ state, refusal }: Core, store: Store): string {

@@ -1,4 +1,3 @@
-import { normalIp } from "@forage/common/ip";
 import type { CertificateAuthority } from "@forage/identity/ca";
 import type { Logger } from "pino";
 import { ActingTime } from "./acting-time/acting-time.ts";
@@ -16,7 +15,8 @@ import { type Control, type ControlOptions, startControl } from "./control/contr
 import { MassLoss } from "./control/eviction/mass-loss.ts";
 import { hasPodsToReplace } from "./control/eviction/pending-eviction.ts";
 import { reportMassLoss } from "./control/eviction/report-mass-loss.ts";
-import { Directory } from "./destination/directory.ts";
+import type { Directory } from "./destination/directory.ts";
+import { openDirectory } from "./destination/open-directory.ts";
 import { serviceFailure } from "./destination/service-failure.ts";
 import { readyEndpointCount } from "./endpoints/endpoints.ts";
 import type { EventLimits } from "./events/limits.ts";
@@ -44,8 +44,7 @@ import { TokenUses } from "./rpc/token-uses.ts";
 import { ServiceTable } from "./service-network/service-table.ts";
 import type { ServicesOptions } from "./services.ts";
 import type { ClusterView } from "./state/cluster-view.ts";
-import { loadClusterView } from "./state/load-view.ts";
-import { openState } from "./state/open-state.ts";
+import { openView } from "./state/open-view.ts";
 import type { Store } from "./store/index.ts";
 import type { Clock } from "./time/clock.ts";
 import { Trials } from "./what-if/trials.ts";
@@ -85,6 +84,8 @@ export interface CoreOptions {
   readonly foreignKinds?: readonly string[] | undefined;
   /** Services of other parts of the coordinator, to which routes can lead. */
   readonly builtIn?: BuiltInServices | undefined;
+  /** A view that follows the store already, with the look-ups that are open on it. Default: they are made. */
+  readonly view?: { readonly state: ClusterView; readonly directory: Directory } | undefined;
   /**
    * No pods and runs are created and no pods are placed before it resolves, so that a workload that overloads the coordinator
    * can be deleted.
@@ -126,11 +127,9 @@ export async function startCore(given: CoreOptions): Promise<Core> {
   const time = new ActingTime({ clock, checkHoldUp: () => sessions.checkHoldUp() });
   const options = { ...given, store: time.tracked(history.guarded()) };
   const { store } = options;
-  const state = openState(log, events);
-  const follow = await loadClusterView(store, state);
   // Steps in progress wait to see what they wrote, so the view follows the store until they are done.
   const over = new AbortController();
-  const following = follow(over.signal).catch(options.onFatal);
+  const { state, following } = await openView(options, events, over.signal);
   const heartbeatIntervalMs = config.heartbeatIntervalSeconds * 1000;
   const { sessions, massLoss } = openSessions(options, { state, events, time });
   const broker = new SessionBroker({ sessions, clock, randomName });
@@ -365,7 +364,7 @@ function servicesOptions(
       clusterId,
       lifetimeMs: options.config.nodeCertificates.lifetimeDays * DAY_MS,
     },
-    destination: { directory: directoryOf(state, options), authorize: true },
+    destination: { directory: options.view?.directory ?? openDirectory(state, options), authorize: true },
     broker,
   };
 }
@@ -378,15 +377,6 @@ async function openCertificateController(
   // From [0, 1), of the same chance as everything else here.
   const random = (): number => Buffer.from(randomBytes(4)).readUInt32BE() / 2 ** 32;
   return openCertificates({ issuer, store, vault, events, clock, log, random });
-}
-
-function directoryOf(state: ClusterView, { config, defer }: CoreOptions): Directory {
-  const virtualIps = (ip: string) =>
-    state.serviceAddresses
-      .group(`ip:${normalIp(ip)}`)
-      .filter(({ record }) => record.releasedAt === undefined)
-      .map(({ record: { namespace, name } }) => ({ namespace, service: name }));
-  return new Directory({ state, domain: config.clusterDomain, virtualIps, defer });
 }
 
 function serviceTableOf(state: ClusterView, { config, defer, log, builtIn }: CoreOptions): ServiceTable {

@@ -5,18 +5,21 @@ import { ServiceManager } from "@forage/common/service-manager";
 import { LogDestination } from "@forage/identity/log-destination";
 import { type Logger, pino } from "pino";
 import { openAuditLog } from "./audit/open-audit-log.ts";
-import { type CommandLine, ConfigError, readCommandLine, readHelp } from "./config.ts";
-import { startCoordinator } from "./coordinator.ts";
+import { type CommandLine, ConfigError, hostPort, readCommandLine, readHelp } from "./config.ts";
+import { type Coordinator, type CoordinatorOptions, startCoordinator } from "./coordinator.ts";
 import { failureText } from "./failure-text.ts";
+import { startFollower } from "./follower/follower.ts";
+import { portNames } from "./grpc-port.ts";
 import { authorityTimeProblem, ensureAdminToken, openAuthority } from "./identity.ts";
 import { maintenanceTask, runMaintenance } from "./maintenance.ts";
 import { IdentityIssuer, loadSigningKeys } from "./objects/identity-issuer.ts";
 import { loadKeys } from "./objects/key-file.ts";
 import { openVault, reseal } from "./objects/open-vault.ts";
-import { openClusterStore } from "./open-cluster-store.ts";
-import { hostAddresses } from "./reachable-at.ts";
-import { Standby } from "./standby.ts";
+import { openOrFollow } from "./open-cluster-store.ts";
+import { advertisedAt, hostAddresses } from "./reachable-at.ts";
+import type { DurableStore } from "./store/index.ts";
 import { systemClock } from "./time/clock.ts";
+import { workspaceDefinitions } from "./workspaces/open-workspaces.ts";
 
 /** A stop that hangs is worse than one that is cut short: everything acknowledged is on disk. */
 const STOP_TIMEOUT_MS = 10_000;
@@ -57,20 +60,54 @@ async function serve({ config, newStore }: CommandLine): Promise<void> {
     ...{ environment: process.env, pid: process.pid, clock },
     status: () => status(),
   });
-  const standby = new Standby(log, (line) => {
-    status = () => line;
-    manager.ready();
-  });
-  const store = await openClusterStore(config, newStore, {
+  const own = { config, hostAddresses: hostAddresses(networkInterfaces()) };
+  const opened = await openOrFollow(config, newStore, {
     clock,
+    addresses: advertisedAt(portNames(own), hostPort(config.grpc.listen)),
     log: (fields, message) => log.info(fields, message),
-    onStandby: (leader) => standby.observe(leader),
   });
+  const { store } = opened;
   const authority = await openAuthority(config.dataDir, config.cluster, clock, (path, err) =>
     log.warn({ path, err }, "authority-certificate-not-written"),
   );
   const problem = authorityTimeProblem(authority.certPem, clock.nowMs());
   if (problem !== undefined) log.error({ event: "authority-out-of-time", problem }, "authority-out-of-time");
+  const onFatal = (err: unknown): void => {
+    log.fatal({ event: "coordinator-failed", err }, "the coordinator ends because of an error");
+    process.exit(1);
+  };
+  const parts = { ...own, authority, clock, log, onFatal };
+  if (opened.type === "leads") {
+    const coordinator = await lead({ ...parts, store });
+    status = () => coordinator.status();
+    manager.ready();
+    endOnSignal(log, manager, () => coordinator.close().then(() => store.close()));
+    return;
+  }
+  const further = config.workspaces.enabled ? workspaceDefinitions : [];
+  const follower = await startFollower({ ...parts, ...opened, further });
+  status = () => follower.status();
+  manager.ready();
+  let end = (): Promise<void> => follower.close();
+  const stopping = endOnSignal(log, manager, () => end().then(() => store.close()));
+  try {
+    await opened.store.lead((leader) => follower.observe(leader));
+    const coordinator = await lead({ ...parts, store, follower });
+    end = () => coordinator.close();
+    status = () => coordinator.status();
+  } catch (error) {
+    // The store was closed while the coordinator waited for the lead.
+    if (!stopping.aborted) throw error;
+  }
+}
+
+/** Decides and writes, now that no other coordinator does. */
+async function lead(
+  options: Omit<CoordinatorOptions, "epoch" | "lineage" | "clusterId" | "vault" | "issuer"> & {
+    readonly store: DurableStore;
+  },
+): Promise<Coordinator> {
+  const { config, store, clock, log } = options;
   if (config.adminTokenFile !== undefined) await ensureAdminToken(config.adminTokenFile, store, clock);
   const keys = await loadKeys({
     path: config.secretKeyFile,
@@ -85,40 +122,32 @@ async function serve({ config, newStore }: CommandLine): Promise<void> {
       "encrypted again with the first key of the secret key file",
     );
   const signingKeys = await loadSigningKeys(join(config.dataDir, "keys", "identity.pem"));
-  const issuer = new IdentityIssuer({ issuer: config.identityIssuer ?? store.id, keys: signingKeys });
-  const coordinator = await startCoordinator({
-    config,
-    store,
+  return startCoordinator({
+    ...options,
     epoch: store.epoch,
     lineage: store.lineage,
     clusterId: store.id,
-    authority,
     vault,
-    issuer,
+    issuer: new IdentityIssuer({ issuer: config.identityIssuer ?? store.id, keys: signingKeys }),
     audit: await openAuditLog(config.dataDir, clock, log),
-    hostAddresses: hostAddresses(networkInterfaces()),
     dashboardPath: dashboardPath(import.meta.dirname),
-    clock,
-    log,
-    onFatal: (err) => {
-      log.fatal({ event: "coordinator-failed", err }, "the coordinator ends because of an error");
-      process.exit(1);
-    },
   });
-  status = () => coordinator.status();
-  // A coordinator that stood by has been ready for the service manager since then.
-  if (!standby.began) manager.ready();
+}
+
+/** Ends the process in order on a signal. Returns what is aborted then. */
+function endOnSignal(log: Logger, manager: ServiceManager, end: () => Promise<void>): AbortSignal {
+  const stopping = new AbortController();
   const stop = (signal: string): void => {
+    if (stopping.signal.aborted) return;
+    stopping.abort();
     log.info({ event: "coordinator-stopping", signal }, "stopping");
     manager.stopping();
     setTimeout(() => process.exit(0), STOP_TIMEOUT_MS).unref();
-    void coordinator
-      .close()
-      .then(() => store.close())
-      .then(() => process.exit(0));
+    void end().then(() => process.exit(0));
   };
   process.once("SIGTERM", stop);
   process.once("SIGINT", stop);
+  return stopping.signal;
 }
 
 /** Writes Node's own warnings to the log. One comes from every TLS connection to an address without a name, and is of no use. */

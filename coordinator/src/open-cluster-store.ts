@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
+import { pause } from "@forage/common/clock";
 import { type Config, ConfigError } from "./config.ts";
 import { authorityFile } from "./identity.ts";
 import {
@@ -9,12 +10,17 @@ import {
   type DurableStore,
   type EtcdSettings,
   type EtcdStoreOptions,
+  type FollowedStore,
+  followEtcdStore,
   type Leader,
   openEtcdStore,
   openLevelStore,
   StoreError,
 } from "./store/index.ts";
 import type { Clock } from "./time/clock.ts";
+
+/** A store is made within a moment. */
+const RETRY_MS = 500;
 
 /** The settings that say where the store is. */
 export type StorePlace = Pick<Config, "dataDir" | "store">;
@@ -24,6 +30,8 @@ export interface OpenOptions {
   readonly log?: (fields: Readonly<Record<string, unknown>>, message: string) => void;
   /** Called, perhaps several times, while another coordinator leads. */
   readonly onStandby?: (leader: Leader) => void;
+  /** HOST:PORT at which other coordinators reach this one, the preferred one first. */
+  readonly addresses?: readonly string[];
   /** Cancels the opening of a store in etcd. */
   readonly signal?: AbortSignal;
 }
@@ -37,10 +45,11 @@ export async function connectStore(
   { dataDir }: StorePlace,
   settings: EtcdSettings,
   clock: Clock,
+  addresses: readonly string[] = [],
 ): Promise<EtcdStoreOptions> {
   const dir = join(dataDir, "store-etcd");
   const { nowMs } = clock;
-  const connection = await connectToEtcd({ settings, dir, hostName: hostname(), clock, nowMs });
+  const connection = await connectToEtcd({ settings, dir, hostName: hostname(), addresses, clock, nowMs });
   return { ...connection, clock, random: Math.random, newId: randomUUID };
 }
 
@@ -57,7 +66,7 @@ export async function openClusterStore(
   const known = existsSync(authorityFile(place.dataDir));
   try {
     if (etcd === undefined) return await openOnDisk(place, newStore, known, options);
-    const connected = await connectStore(place, etcd, options.clock);
+    const connected = await connectStore(place, etcd, options.clock, options.addresses);
     const create = newStore ? "require" : known ? "refuse" : "allow";
     return await openEtcdStore({ ...connected, ...options, create });
   } catch (error) {
@@ -66,6 +75,50 @@ export async function openClusterStore(
     if (error instanceof StoreError && error.code === "MISSING") throw lost(place, error);
     throw error;
   }
+}
+
+export type OpenedStore =
+  | { readonly type: "leads"; readonly store: DurableStore }
+  /** Another coordinator leads. */
+  | { readonly type: "follows"; readonly store: FollowedStore; readonly self: string };
+
+/** Opens the cluster's store to lead, or to follow the coordinator that leads. */
+export async function openOrFollow(
+  place: StorePlace,
+  newStore: boolean,
+  options: Omit<OpenOptions, "onStandby">,
+): Promise<OpenedStore> {
+  for (;;) {
+    let other: Leader | undefined;
+    const onStandby = (leader: Leader): void => {
+      other = leader;
+      throw new StoreError("LOCKED", `${leader.name} leads`);
+    };
+    try {
+      return { type: "leads", store: await openClusterStore(place, newStore, { ...options, onStandby }) };
+    } catch (error) {
+      const { etcd } = place.store;
+      if (other === undefined || etcd === undefined) throw error;
+      assertHasKeys(place);
+      const connected = await connectStore(place, etcd, options.clock, options.addresses);
+      try {
+        const store = await followEtcdStore({ ...connected, ...options });
+        return { type: "follows", store, self: connected.self.holder };
+      } catch (failure) {
+        // The other one is still making the store.
+        if (!(failure instanceof StoreError && failure.code === "MISSING")) throw failure;
+        await pause(options.clock, RETRY_MS, options.signal ?? new AbortController().signal);
+      }
+    }
+  }
+}
+
+/** A second coordinator with an authority of its own would lock out all nodes as soon as it leads. */
+function assertHasKeys({ dataDir }: StorePlace): void {
+  if (existsSync(authorityFile(dataDir))) return;
+  throw new ConfigError(
+    `${authorityFile(dataDir)} is not there, and another coordinator leads: copy authority/ and keys/ from its data directory`,
+  );
 }
 
 function openOnDisk(place: StorePlace, newStore: boolean, known: boolean, { clock, log }: OpenOptions) {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { NetworkInterfaceInfo } from "node:os";
 import { test } from "node:test";
-import { hostAddresses, reachableAt, reachableNames } from "./reachable-at.ts";
+import { advertisedAt, hostAddresses, reachableAt, reachableNames } from "./reachable-at.ts";
 
 const anAddress = (address: string, internal = false): NetworkInterfaceInfo => {
   const more = { netmask: "", mac: "", internal, cidr: null };
@@ -30,4 +30,10 @@ test("configured names are preferred, and addresses count where the port listens
     reachableAt(reachableNames({ listenHost: "127.0.0.1", names: [], hostAddresses }), 7600),
     [],
   );
+});
+
+test("a coordinator that listens on loopback is advertised there, and nowhere else is", () => {
+  assert.deepEqual(advertisedAt(["127.0.0.1"], { host: "127.0.0.1", port: 7600 }), ["127.0.0.1:7600"]);
+  assert.deepEqual(advertisedAt(["::1"], { host: "::1", port: 7600 }), ["[::1]:7600"]);
+  assert.deepEqual(advertisedAt(["a.example", "127.0.0.1"], { host: "0.0.0.0", port: 1 }), ["a.example:1"]);
 });

@@ -1,4 +1,5 @@
 import type { NetworkInterfaceInfo } from "node:os";
+import type { HostPort } from "./config.ts";
 
 /** Addresses of further interfaces only make the list longer. */
 const ADDRESSES_MAX = 16;
@@ -39,4 +40,12 @@ export function reachableAt(names: readonly string[], port: number): string[] {
   return names
     .filter((name) => !/^(127\.|localhost$|::1$)/.test(name))
     .map((name) => (name.includes(":") ? `[${name}]:${port}` : `${name}:${port}`));
+}
+
+/** Returns HOST:PORT at which other coordinators reach this one: on its own host alone if it listens on loopback. */
+export function advertisedAt(names: readonly string[], listen: HostPort): string[] {
+  const found = reachableAt(names, listen.port);
+  return found.length > 0
+    ? found
+    : [`${listen.host.includes(":") ? `[${listen.host}]` : listen.host}:${listen.port}`];
 }

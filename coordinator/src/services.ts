@@ -14,7 +14,7 @@ import { SharedAgentService } from "./link/agent-service.ts";
 import { type ConnectOptions, connect } from "./link/connect.ts";
 import { type EnrollOptions, join, renew } from "./link/enroll.ts";
 import type { SessionBroker } from "./link/session-broker.ts";
-import { healthService } from "./rpc/health.ts";
+import { type HealthOptions, healthService } from "./rpc/health.ts";
 import { reflectionService } from "./rpc/reflection.ts";
 import { type ServeOptions, serve } from "./rpc/serve.ts";
 import { UnknownFields } from "./rpc/unknown-fields.ts";
@@ -65,20 +65,42 @@ export function addServices(
   const { store, clock } = options.enroll;
   for (const { addTo } of further) addTo(server, serving);
   const definitions = [...servedDefinitions, ...further.map(({ definition }) => definition)];
+  addStandardServices(server, definitions, { store, clock }, serving);
+  addDestination(server, options.destination, serving);
+}
+
+/** The services by which clients learn about the port itself. */
+export function addStandardServices(
+  server: Server,
+  definitions: readonly ServiceDefinition[],
+  health: Omit<HealthOptions, "services">,
+  serving: ServeOptions,
+): void {
   const services = new Set(definitions.flatMap(namesOf));
-  serve(server, HealthService, healthService({ store, clock, services }), serving);
+  serve(server, HealthService, healthService({ ...health, services }), serving);
   // The two versions differ in their package's name only.
   const reflection = reflectionService([...services]);
   serve(server, ServerReflectionService, reflection, serving);
   serve<typeof ServerReflectionAlphaService>(server, ServerReflectionAlphaService, reflection, serving);
-  const { state } = options.forage;
+}
+
+export function addDestination(server: Server, options: DestinationOptions, serving: ServeOptions): void {
+  const { state } = options.directory;
   const runsPodsOf = (node: string, namespace: string): boolean =>
     state.podsOnNode(node).some(({ record }) => record.namespace === namespace);
-  serve(server, SharedDestinationService, destinationService(options.destination), {
+  serve(server, SharedDestinationService, destinationService(options), {
     ...serving,
     identify: (call) => relayCaller(serving.identify(call), call.metadata, runsPodsOf),
   });
 }
+
+/** The services that a coordinator serves itself while another one leads. */
+export const ownDefinitions: readonly ServiceDefinition[] = [
+  SharedDestinationService,
+  HealthService,
+  ServerReflectionService,
+  ServerReflectionAlphaService,
+];
 
 /** The served methods, for the test that every method has a line in the access table. */
 export const servedDefinitions: readonly ServiceDefinition[] = [

@@ -20,6 +20,8 @@ const LASTING_ABORT_LISTENERS: Readonly<Record<string, string>> = {
   "agent/src/runtime/fake-exec.ts": "a fake for tests, whose signal ends with the test",
   "cli/src/commands/confirm.ts": "asked once in a command's life",
   "cli/src/commands/port-forward.ts": "added once in a command's life",
+  "coordinator/src/follower/forward.ts":
+    "one listener for each service, for as long as the coordinator follows",
   "coordinator/src/link/history-guard.ts": "added once in the coordinator's life",
   "coordinator/src/link/session-broker.ts": "the signal is the client's call's own",
   "coordinator/src/rpc/serve.ts": "one listener for each method of the server, for its whole life",

@@ -32,7 +32,9 @@ export interface MetricsSources {
 }
 
 /** Milliseconds between samples of the event loop. The default of 10 wakes an idle process a hundred times a second. */
-const EVENT_LOOP_SAMPLE_MS = 200;
+export const EVENT_LOOP_SAMPLE_MS = 200;
+
+export const LEADS_HELP = "1 while this coordinator decides and writes.";
 
 export function createMetrics(sources: MetricsSources): Metrics {
   const { state, store, events, connections, certificates, liveness, refusal } = sources;
@@ -85,6 +87,7 @@ export function createMetrics(sources: MetricsSources): Metrics {
   gauge("forage_pods_unplaced", "Pods that no node has taken yet.", () => state.unboundPods().length);
   gauge("forage_rollouts_active", "Rollouts that have not finished.", () => state.activeRollouts().length);
   gauge("forage_store_revision", "The store's newest revision.", () => store.revision);
+  gauge("forage_coordinator_leads", LEADS_HELP, () => 1);
   gauge("forage_store_writable", "1 while the store takes writes.", () =>
     store.health().status === "ok" ? 1 : 0,
   );
@@ -101,7 +104,7 @@ export function createMetrics(sources: MetricsSources): Metrics {
   };
 }
 
-function countCalls(registers: Registry[]): Metrics["observeCall"] {
+export function countCalls(registers: Registry[]): Metrics["observeCall"] {
   const calls = new Counter({
     name: "forage_grpc_calls_total",
     help: "gRPC calls that ended, by method and status code.",
@@ -121,7 +124,7 @@ function countCalls(registers: Registry[]): Metrics["observeCall"] {
   };
 }
 
-function countCuts(registers: Registry[]): Metrics["observeCut"] {
+export function countCuts(registers: Registry[]): Metrics["observeCut"] {
   const cuts = new Counter({
     name: "forage_http2_cuts_total",
     help: "Connections, and with the reason STALLED streams, that were ended because of what their clients did, by port and reason.",

@@ -11,6 +11,18 @@ import type { Metrics } from "./metrics.ts";
 export interface Readiness {
   readonly ready: boolean;
   readonly reasons: readonly string[];
+  /** The part of this coordinator among several. Absent: it is the only one. */
+  readonly role?: CoordinatorRole;
+}
+
+export interface CoordinatorRole {
+  readonly leads: boolean;
+  /** The name of the coordinator that leads. Absent: it is not known. */
+  readonly leader?: string;
+  /** The time since which this coordinator leads. */
+  readonly since?: string;
+  /** The time since the store was last known to be complete. Absent on the leader. */
+  readonly behindSeconds?: number;
 }
 
 export interface HttpServerOptions {
@@ -43,8 +55,8 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   const app = new Hono<{ Bindings: HttpBindings }>();
   app.get("/healthz", (c) => c.text("ok\n"));
   app.get("/readyz", (c) => {
-    const { ready, reasons } = readiness();
-    return c.json({ ready, reasons }, ready ? 200 : 503);
+    const { ready, ...more } = readiness();
+    return c.json({ ready, ...more }, ready ? 200 : 503);
   });
   app.get("/metrics", async (c) =>
     c.body(await metrics.render(), 200, { "content-type": metrics.contentType }),

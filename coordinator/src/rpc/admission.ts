@@ -144,7 +144,7 @@ export class Admission {
         getPeer: () => call.getPeer(),
       });
       const isAnonymous = caller.kind === "anonymous";
-      if (isAnonymous) this.#limitCalls(stream);
+      if (isAnonymous && caller.forwarded !== true) this.#limitCalls(stream);
       // Roles and namespaces are checked with the request; who has no credentials at all is refused before it is read.
       if (isAnonymous) assertMayCall(caller, path, undefined);
       this.#count(caller, call, stream);
@@ -167,7 +167,8 @@ export class Admission {
   #count(caller: Caller, call: ServerInterceptingCallInterface, stream: ServerHttp2Stream): void {
     const { maxCalls, maxCallsPerClient, maxAnonymousPerAddress } = this.#limits;
     if (this.#open >= maxCalls) throw exhausted("this coordinator", maxCalls);
-    const anonymous = caller.kind === "anonymous" ? this.#anonymousConnection(stream) : undefined;
+    const isAlone = caller.kind === "anonymous" && caller.forwarded !== true;
+    const anonymous = isAlone ? this.#anonymousConnection(stream) : undefined;
     if (anonymous !== undefined && anonymous.open >= this.#limits.maxAnonymousPerConnection)
       throw exhausted("this connection without credentials", this.#limits.maxAnonymousPerConnection);
     const client = this.#clientOf(caller, call.getPeer());

@@ -11,6 +11,8 @@ export type Caller = IdentifiedCaller & {
   readonly expiredNode?: { readonly nodeId: NodeId; readonly serial: string };
   /** The node whose certificate is sound and no longer counts. It may prove that the store is out of date, and nothing else. */
   readonly refusedNode?: NodeId;
+  /** Whether the call of an anonymous caller comes through the connection of another coordinator. */
+  readonly forwarded?: boolean;
   /** The id of the API token of a caller that has one. */
   readonly tokenId?: string;
 };

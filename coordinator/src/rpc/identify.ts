@@ -3,6 +3,7 @@ import type { Peer } from "@forage/identity/tls-server";
 import type { Metadata } from "@grpc/grpc-js";
 import type { ApiTokenEntry } from "../state/entries.ts";
 import type { Caller } from "./caller.ts";
+import { forwardedCaller } from "./forwarded-caller.ts";
 
 export interface IdentifyOptions {
   readonly findToken: (id: string) => ApiTokenEntry | undefined;
@@ -18,6 +19,7 @@ export function identify(metadata: Metadata, peer: Peer, options: IdentifyOption
   if (peer.kind === "authenticated") {
     if (peer.identity.kind === "node")
       return { kind: "node", nodeId: peer.identity.nodeId, serial: peer.identity.serial };
+    if (peer.identity.kind === "coordinator") return forwardedCaller(metadata);
     return {
       kind: "anonymous",
       problem: "certificates of machine clients carry no role: send a bearer token",

@@ -1,6 +1,7 @@
 import { WorkspaceManagerService } from "@forage/proto/core";
 import { WorkspaceContentServiceService } from "@forage/proto/forage/workspaces/v1/content";
 import { WorkspaceNodeServiceService } from "@forage/proto/forage/workspaces/v1/workspaces";
+import type { ServiceDefinition } from "@grpc/grpc-js";
 import type { Logger } from "pino";
 import type { Registry } from "prom-client";
 import type { ActingTime } from "../acting-time/acting-time.ts";
@@ -65,6 +66,13 @@ export interface Workspaces {
   /** Steps in progress finish. The content store is closed as well. */
   close(): Promise<void>;
 }
+
+/** The services that `openWorkspaces` adds. */
+export const workspaceDefinitions: readonly ServiceDefinition[] = [
+  WorkspaceManagerService,
+  WorkspaceContentServiceService,
+  NODE_SERVICE,
+];
 
 /** Puts the parts of workspaces together over the state of the coordinator. */
 export async function openWorkspaces(options: WorkspacesOptions): Promise<Workspaces> {

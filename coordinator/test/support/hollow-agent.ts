@@ -55,6 +55,9 @@ export interface KeyPair {
   readonly keyPem: string;
 }
 
+/** The part of a world that agents see. */
+export type AgentWorld = Pick<World, "address" | "caPem" | "operator" | "atEnd">;
+
 /** An agent without a host: a real join and a real stream, and pods that are running as soon as they are assigned. */
 export class HollowAgent {
   readonly name: string;
@@ -90,7 +93,7 @@ export class HollowAgent {
   get pair(): KeyPair {
     return this.#pair;
   }
-  readonly #world: World;
+  readonly #world: AgentWorld;
   readonly #pair: KeyPair;
   readonly #options: HollowAgentOptions;
   #partial = false;
@@ -99,7 +102,7 @@ export class HollowAgent {
   readonly #stream: ClientDuplexStream<ConnectRequest, ConnectResponse>;
   readonly #heartbeat: NodeJS.Timeout;
 
-  static async start(world: World, options: HollowAgentOptions = {}): Promise<HollowAgent> {
+  static async start(world: AgentWorld, options: HollowAgentOptions = {}): Promise<HollowAgent> {
     const name = options.name ?? "n1";
     const { token } = await world.operator().createJoinToken({
       ttlSeconds: 0,
@@ -112,7 +115,7 @@ export class HollowAgent {
     return new HollowAgent(world, name, { certPem: response.certificatePem, keyPem }, options);
   }
 
-  constructor(world: World, name: string, pair: KeyPair, options: HollowAgentOptions) {
+  constructor(world: AgentWorld, name: string, pair: KeyPair, options: HollowAgentOptions) {
     this.#world = world;
     this.#pair = pair;
     this.#options = options;
@@ -270,7 +273,7 @@ export class HollowAgent {
 
 /** Joins by the wire alone; rejects with the coordinator's error. */
 export async function join(
-  world: World,
+  world: Pick<World, "address" | "caPem">,
   token: string,
   nodeName: string,
   other: {

@@ -25,6 +25,8 @@ export interface ConnectOptions {
   readonly dir: string;
   /** The host's name, for people. */
   readonly hostName: string;
+  /** HOST:PORT at which other coordinators reach this one. */
+  readonly addresses?: readonly string[] | undefined;
   readonly clock: MonotonicClock;
   /** Wall clock in milliseconds, by which grpc-js counts deadlines. */
   readonly nowMs: () => number;
@@ -35,13 +37,13 @@ export interface ConnectOptions {
  * @throws StoreError LOCKED when another process has connected as the same one.
  */
 export async function connectToEtcd(options: ConnectOptions): Promise<EtcdConnection> {
-  const { settings, dir, hostName, clock, nowMs } = options;
+  const { settings, dir, hostName, addresses, clock, nowMs } = options;
   const endpoints = etcdEndpoints(settings);
   mkdirSync(dir, { recursive: true, mode: 0o700 });
   const lock = await takeLock(dir);
   return {
     etcd: prefixed(new EtcdClient({ endpoints, nowMs }), settings.prefix),
-    self: { holder: holderOf(dir), name: hostName },
+    self: { holder: holderOf(dir), name: hostName, addresses },
     callClock: clock,
     onClosed: () => lock.release(),
   };

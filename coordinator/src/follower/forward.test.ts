@@ -1,0 +1,181 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import {
+  Client,
+  type ClientDuplexStream,
+  credentials,
+  Metadata,
+  Server,
+  ServerCredentials,
+  type ServerDuplexStream,
+  type ServiceError,
+  status,
+} from "@grpc/grpc-js";
+import { pino } from "pino";
+import type { Caller } from "../rpc/caller.ts";
+import { FORWARDED_CALLER_KEY } from "../rpc/forwarded-caller.ts";
+import { forward } from "./forward.ts";
+
+const PATH = "/test.Echo/Talk";
+const asIs = (bytes: Buffer): Buffer => bytes;
+const METHOD = {
+  path: PATH,
+  requestStream: true,
+  responseStream: true,
+  requestSerialize: asIs,
+  requestDeserialize: asIs,
+  responseSerialize: asIs,
+  responseDeserialize: asIs,
+} as const;
+const NODE: Caller = { kind: "node", nodeId: "n1" as never, serial: "a1" };
+
+type Call = ServerDuplexStream<Buffer, Buffer>;
+
+test("messages, headers and the end of a stream pass in both directions", async (t) => {
+  const world = await start(t, (call) => {
+    const metadata = new Metadata();
+    metadata.set("answer", "yes");
+    call.sendMetadata(metadata);
+    call.on("data", (message: Buffer) => call.write(Buffer.from(`echo ${message}`)));
+    call.on("end", () => {
+      const trailers = new Metadata();
+      trailers.set("trailer", "end");
+      call.end(trailers);
+    });
+  });
+  const stream = world.call();
+  const ended = new Promise<Metadata>((resolve) => stream.on("status", ({ metadata }) => resolve(metadata)));
+  const answered = new Promise<Metadata>((resolve) => stream.on("metadata", resolve));
+  stream.write(Buffer.from("a"));
+  stream.end(Buffer.from("b"));
+  assert.deepEqual((await stream.toArray()).map(String), ["echo a", "echo b"]);
+  assert.deepEqual((await answered).get("answer"), ["yes"]);
+  assert.deepEqual((await ended).get("trailer"), ["end"]);
+  const [call] = world.calls;
+  assert.deepEqual(call?.metadata.get("own"), ["1"]);
+  assert.deepEqual(
+    call?.metadata.get(FORWARDED_CALLER_KEY),
+    ['{"node":"n1","serial":"a1"}'],
+    "not the client's",
+  );
+});
+
+test("unary clients are served, and errors keep their code, text and details", async (t) => {
+  const world = await start(t, (call) => {
+    call.on("data", () => {});
+    const metadata = new Metadata();
+    metadata.set("grpc-status-details-bin", Buffer.from("details"));
+    call.on("end", () => call.emit("error", { code: status.ABORTED, details: "conflict", metadata }));
+  });
+  const error = await new Promise<ServiceError | null>((resolve) =>
+    world.client.makeUnaryRequest(PATH, asIs, asIs, Buffer.from("a"), resolve),
+  );
+  assert.deepEqual([error?.code, error?.details], [status.ABORTED, "conflict"]);
+  assert.deepEqual(error?.metadata.get("grpc-status-details-bin").map(String), ["details"]);
+});
+
+test("a slow reader holds up the sender, and nothing is lost", async (t) => {
+  const COUNT = 200;
+  const message = Buffer.alloc(64 * 1024, "x");
+  const world = await start(t, (call) => {
+    let sent = 0;
+    const send = (): void => {
+      while (sent < COUNT) if (sent++ < COUNT && !call.write(message)) return void call.once("drain", send);
+      call.end();
+    };
+    send();
+    call.on("data", () => {});
+  });
+  const stream = world.call();
+  stream.end();
+  let received = 0;
+  for await (const chunk of stream) {
+    received += chunk.length;
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  assert.equal(received, COUNT * message.length);
+});
+
+test("a client that leaves ends the call of the leader", async (t) => {
+  const cancelled = Promise.withResolvers<void>();
+  const world = await start(t, (call) => {
+    call.on("data", () => stream.cancel());
+    call.on("cancelled", () => cancelled.resolve());
+  });
+  const stream = world.call();
+  stream.on("error", () => {});
+  stream.write(Buffer.from("a"));
+  await cancelled.promise;
+});
+
+test("calls end with UNAVAILABLE when the leader is gone, changes or isn't found", async (t) => {
+  const world = await start(t, (call) => call.on("data", () => world.upstream.forceShutdown()));
+  const cut = world.call();
+  cut.write(Buffer.from("a"));
+  assert.equal(await codeOf(cut), status.UNAVAILABLE);
+  const refused = world.call();
+  assert.equal(await codeOf(refused), status.UNAVAILABLE);
+
+  const quiet = await start(t, (call) => call.on("data", () => quiet.stopping.abort()));
+  const stopped = quiet.call();
+  stopped.write(Buffer.from("a"));
+  assert.equal(await codeOf(stopped), status.UNAVAILABLE);
+});
+
+function codeOf(stream: ClientDuplexStream<Buffer, Buffer>): Promise<number> {
+  stream.on("error", () => {});
+  stream.resume();
+  return new Promise((resolve) => stream.on("status", ({ code }) => resolve(code)));
+}
+
+/** A leader, a server that passes calls on to it, and a client of that one. */
+async function start(t: TestContext, handle: (call: Call) => void) {
+  const calls: Call[] = [];
+  const upstream = new Server();
+  upstream.addService(
+    { talk: METHOD },
+    {
+      talk: (call: Call) => {
+        calls.push(call);
+        call.on("error", () => {});
+        handle(call);
+      },
+    },
+  );
+  const toLeader = await connect(t, upstream);
+  const stopping = new AbortController();
+  const server = new Server();
+  forward(
+    server,
+    { talk: METHOD },
+    {
+      identify: () => NODE,
+      client: async () => toLeader,
+      stopping: stopping.signal,
+      log: pino({ level: "silent" }),
+      monotonicMs: () => performance.now(),
+    },
+  );
+  const client = await connect(t, server);
+  const call = () => {
+    const metadata = new Metadata();
+    metadata.set("own", "1");
+    metadata.set(FORWARDED_CALLER_KEY, '{"node":"other","serial":"c3"}');
+    return client.makeBidiStreamRequest<Buffer, Buffer>(PATH, asIs, asIs, metadata);
+  };
+  return { calls, upstream, stopping, client, call };
+}
+
+async function connect(t: TestContext, server: Server): Promise<Client> {
+  const port = await new Promise<number>((resolve, reject) =>
+    server.bindAsync("127.0.0.1:0", ServerCredentials.createInsecure(), (error, bound) =>
+      error === null ? resolve(bound) : reject(error),
+    ),
+  );
+  const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure());
+  t.after(() => {
+    client.close();
+    server.forceShutdown();
+  });
+  return client;
+}

@@ -1,0 +1,76 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { nodeId } from "@forage/identity";
+import type { Peer } from "@forage/identity/tls-server";
+import { Metadata } from "@grpc/grpc-js";
+import type { Caller } from "./caller.ts";
+import { encodeCaller, FORWARDED_CALLER_KEY, forwardedCaller } from "./forwarded-caller.ts";
+import { identify } from "./identify.ts";
+
+const n1 = nodeId("n1");
+const NODE: Caller = { kind: "node", nodeId: n1, serial: "a1" };
+const FIELDS = { cluster: "home", serial: "b2", notBeforeMs: 0, notAfterMs: 1 };
+
+test("a forwarded caller is the caller that was described", () => {
+  const anonymous = { kind: "anonymous", forwarded: true } as const;
+  const callers: readonly (readonly [Caller, Caller])[] = [
+    [NODE, NODE],
+    [{ kind: "anonymous" }, anonymous],
+    [
+      { kind: "anonymous", problem: "expired", expiredNode: { nodeId: n1, serial: "a1" } },
+      { ...anonymous, problem: "expired", expiredNode: { nodeId: n1, serial: "a1" } },
+    ],
+    [
+      { kind: "anonymous", problem: "removed", refusedNode: n1 },
+      { ...anonymous, problem: "removed", refusedNode: n1 },
+    ],
+  ];
+  for (const [caller, expected] of callers)
+    assert.deepEqual(forwardedCaller(headers(encodeCaller(caller) ?? "")), expected);
+});
+
+test("a caller with a token is not described, because the token is passed on", () => {
+  assert.equal(encodeCaller({ kind: "user", name: "token:x", grants: [] }), undefined);
+});
+
+test("a description that can't be read makes an anonymous caller", () => {
+  for (const text of [
+    "",
+    "{",
+    "7",
+    "null",
+    '{"node":"n1"}',
+    '{"node":"../x","serial":"a1"}',
+    '{"node":7,"serial":"a"}',
+  ]) {
+    const { kind } = forwardedCaller(headers(text));
+    assert.equal(kind, "anonymous", text);
+  }
+});
+
+test("only a coordinator's certificate lets a call speak for another caller", () => {
+  const metadata = headers(encodeCaller(NODE) ?? "");
+  assert.deepEqual(callerOf(metadata, { kind: "coordinator", name: "c2" }), NODE);
+  assert.deepEqual(callerOf(metadata, { kind: "node", nodeId: nodeId("n2") }), {
+    kind: "node",
+    nodeId: "n2",
+    serial: "b2",
+  });
+  assert.equal(callerOf(metadata, { kind: "client", name: "ci" }).kind, "anonymous");
+  assert.equal(callerOf(new Metadata(), { kind: "coordinator", name: "c2" }).kind, "anonymous");
+  const stranger = { kind: "anonymous", remoteAddress: "192.0.2.1:1" } as const;
+  assert.equal(identify(metadata, stranger, OPTIONS).kind, "anonymous");
+});
+
+const OPTIONS = { findToken: () => undefined, nowMs: () => 0 };
+
+function callerOf(metadata: Metadata, identity: object): Caller {
+  const peer = { kind: "authenticated", identity: { ...FIELDS, ...identity }, remoteAddress: "192.0.2.1:1" };
+  return identify(metadata, peer as Peer, OPTIONS);
+}
+
+function headers(caller: string): Metadata {
+  const metadata = new Metadata();
+  metadata.set(FORWARDED_CALLER_KEY, caller);
+  return metadata;
+}

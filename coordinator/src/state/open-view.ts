@@ -1,0 +1,26 @@
+import type { Logger } from "pino";
+import type { EventRecorder } from "../model/event.ts";
+import type { Store } from "../store/index.ts";
+import type { ClusterView } from "./cluster-view.ts";
+import { loadClusterView } from "./load-view.ts";
+import { openState } from "./open-state.ts";
+
+export interface OpenViewOptions {
+  readonly store: Store;
+  readonly log: Logger;
+  /** A view that follows the store already. Default: one is made. */
+  readonly view?: { readonly state: ClusterView } | undefined;
+  readonly onFatal: (error: unknown) => void;
+}
+
+/** Opens the view of the store, which follows it until the signal. */
+export async function openView(
+  { store, log, view, onFatal }: OpenViewOptions,
+  events: EventRecorder,
+  signal: AbortSignal,
+): Promise<{ readonly state: ClusterView; readonly following: Promise<void> }> {
+  if (view !== undefined) return { state: view.state, following: Promise.resolve() };
+  const state = openState(log, events);
+  const follow = await loadClusterView(store, state);
+  return { state, following: follow(signal).catch(onFatal) };
+}
