@@ -106,6 +106,7 @@ const LINES: Readonly<Record<string, string | undefined>> = {
   "forage workspace content download": "a --output /tmp/forage-time-limit.tar.zst",
   "forage workspace content retry": "a",
   "forage workspace content discard": "a --yes",
+  "forage doctor": "",
   "forage context add": undefined,
   "forage context use": undefined,
   "forage context ls": undefined,

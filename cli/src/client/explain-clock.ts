@@ -5,7 +5,8 @@ import type { Endpoint } from "../config/settings.ts";
 /** The limit for a request that only improves a message: a coordinator that has just answered answers within it. */
 const PROBE_TIMEOUT_MS = 2_000;
 
-interface Validity {
+/** The period in which a certificate is valid. */
+export interface Validity {
   readonly from: Date;
   readonly to: Date;
 }
@@ -26,7 +27,8 @@ export async function explainClock(endpoint: Endpoint, nowMs: number): Promise<s
   return `the certificate of ${server} ${shown}, and the clock of this host says ${iso(nowMs)}: compare the clocks of both hosts and set the one that is wrong; the coordinator makes itself a new certificate soon after its clock is set, at a restart at once`;
 }
 
-function validityOf(pem: string): Validity | undefined {
+/** Undefined if the text is no certificate. */
+export function validityOf(pem: string): Validity | undefined {
   try {
     const { validFromDate, validToDate } = new X509Certificate(pem);
     return { from: validFromDate, to: validToDate };
@@ -35,7 +37,8 @@ function validityOf(pem: string): Validity | undefined {
   }
 }
 
-function servedValidity(server: string): Promise<Validity | undefined> {
+/** Returns the validity of the certificate that a server shows. Undefined if it shows none in time. */
+export function servedValidity(server: string): Promise<Validity | undefined> {
   const at = server.lastIndexOf(":");
   const host = server.slice(0, at).replace(/^\[(.*)\]$/, "$1");
   return new Promise((resolve) => {

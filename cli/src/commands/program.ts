@@ -88,6 +88,7 @@ const commands: Readonly<Record<string, Load>> = {
     (await import("./workspace-ssh.ts")).ssh,
     (await import("./workspace-content.ts")).content,
   ]),
+  doctor: async () => (await import("./doctor.ts")).doctor,
   context: async () => (await import("./context.ts")).context,
   version: async () => (await import("./version.ts")).versionCommand,
   completion: async () => (await import("./completion.ts")).completionCommand(loadProgram),

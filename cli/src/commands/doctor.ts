@@ -1,0 +1,135 @@
+import manifest from "../../package.json" with { type: "json" };
+import { type Coordinator, operator } from "../client/coordinator.ts";
+import { servedValidity, validityOf } from "../client/explain-clock.ts";
+import { defineCommand } from "../command/definition.ts";
+import { type Context, contextOf, printListing, withCoordinator } from "../context.ts";
+import {
+  examineCertificates,
+  examineClock,
+  examineNode,
+  examinePods,
+  examineVersions,
+} from "../doctor/examine.ts";
+import { type Finding, type FindingState, lifetimeFinding } from "../doctor/finding.ts";
+import { CliError } from "../errors.ts";
+import { EXIT } from "../exit-code.ts";
+import type { Style } from "../output/paint.ts";
+
+const STYLES: Readonly<Record<FindingState, Style>> = {
+  ok: "good",
+  warning: "busy",
+  problem: "bad",
+  unknown: "faint",
+};
+/** The coordinator makes itself a new certificate before these days begin. */
+const SERVER_CERTIFICATE_DAYS = 3;
+const AUTHORITY_DAYS = 90;
+
+export const doctor = defineCommand({
+  name: "doctor",
+  summary:
+    "Examine this command's settings, the coordinator and every node, and name a remedy for each problem",
+  details: `Checks settings, connection, clocks, versions, certificates, nodes, gateways and pods, and changes nothing. forage-agent check
+examines a host itself. Exit codes: 0 no problem, 1 at least one; warnings don't count.`,
+  flags: { all: { kind: "switch", help: "also list the checks that found nothing wrong" } },
+  run: async (invocation) => {
+    const context = contextOf(invocation);
+    const findings = await examineAll(context);
+    const shown = invocation.flags.all ? findings : findings.filter(({ state }) => state !== "ok");
+    printListing(context, {
+      columns: [
+        { title: "SUBJECT", value: ({ subject }) => subject },
+        { title: "CHECK", value: ({ check }) => check },
+        { title: "STATE", value: ({ state }) => state, style: ({ state }) => STYLES[state] },
+        { title: "MESSAGE", value: ({ message }) => message },
+        { title: "REMEDY", value: ({ remedy }) => remedy, whenFilled: true },
+      ],
+      rows: shown,
+      json: (finding) => finding,
+      name: ({ subject, check }) => `${subject}/${check}`,
+      none: `nothing is wrong: ${findings.length} checks`,
+    });
+    return findings.some(({ state }) => state === "problem") ? EXIT.failed : EXIT.ok;
+  },
+});
+
+async function examineAll(context: Context): Promise<Finding[]> {
+  const settings = await examined(
+    "client",
+    "settings",
+    "name the coordinator, its CA file and a token by flags, variables or a context",
+    async () => examineEndpoint(context),
+  );
+  if (settings.some(({ state }) => state === "problem")) return settings;
+  const fleet = await withCoordinator(context, (coordinator) => examineFleet(context, coordinator));
+  return [...settings, ...fleet];
+}
+
+function examineEndpoint({ settings, world }: Context): Finding[] {
+  const { server, caFile, caPem, tokenSource } = settings.endpoint();
+  const authority = validityOf(caPem);
+  const remedy = "take the CA file of this coordinator (--ca-file)";
+  const about = `${settings.place()}, token from ${tokenSource}`;
+  const usable: Finding = { subject: "client", check: "settings", state: "ok", message: about, remedy: "" };
+  const message = `the CA file ${caFile} holds no certificate`;
+  if (authority === undefined)
+    return [{ subject: "client", check: "authority", state: "problem", message, remedy }];
+  const endsMs = authority.to.getTime();
+  const limits = { endsMs, nowMs: world.nowMs(), warnDays: AUTHORITY_DAYS, remedy };
+  return [usable, { ...lifetimeFinding(`authority of ${server}`, limits) }];
+}
+
+async function examineFleet(context: Context, coordinator: Coordinator): Promise<Finding[]> {
+  const { world, settings } = context;
+  const { server } = settings.endpoint();
+  const log = "on its host: systemctl status forage-coordinator";
+  const answers = await examined("coordinator", "answers", log, async () => {
+    const { nodes } = await coordinator.call(operator.listNodes, {});
+    const nowMs = world.nowMs();
+    return [
+      { subject: "coordinator", check: "answers", state: "ok", message: `${nodes.length} nodes`, remedy: "" },
+      ...examineClock(nodes, nowMs),
+      ...examineVersions(nodes, manifest.version),
+      ...nodes.flatMap((node) => examineNode(node, nowMs)),
+    ];
+  });
+  // Without an answer to this, the others would only say the same.
+  if (answers.some(({ subject, state }) => subject === "coordinator" && state === "problem")) return answers;
+  return [
+    ...answers,
+    ...(await examineServerCertificate(server, world.nowMs())),
+    ...(await examined("certificates", "list", "", async () => {
+      const { certificates } = await coordinator.call(operator.listCertificates, { hostname: "" });
+      return examineCertificates(certificates, world.nowMs());
+    })),
+    ...(await examined("pods", "list", "", async () => {
+      const request = { namespace: "", labels: {}, workload: "", node: "", name: "" };
+      return examinePods((await coordinator.call(operator.listPods, request)).pods);
+    })),
+  ];
+}
+
+async function examineServerCertificate(server: string, nowMs: number): Promise<Finding[]> {
+  const validity = await servedValidity(server);
+  if (validity === undefined) return [];
+  const remedy = "restart the coordinator, which makes itself a new certificate";
+  const limits = { endsMs: validity.to.getTime(), nowMs, warnDays: SERVER_CERTIFICATE_DAYS, remedy };
+  return [lifetimeFinding("coordinator", limits)];
+}
+
+/** Turns an error into a finding. A call that the token may not make is no problem of the fleet. */
+async function examined(
+  subject: string,
+  check: string,
+  remedy: string,
+  examine: () => Promise<Finding[]>,
+): Promise<Finding[]> {
+  try {
+    return await examine();
+  } catch (error) {
+    if (!(error instanceof CliError) || error.code === "INTERRUPTED" || error.code === "TIMED_OUT")
+      throw error;
+    const state = error.code === "DENIED" ? "unknown" : "problem";
+    return [{ subject, check, state, message: error.message, remedy }];
+  }
+}
