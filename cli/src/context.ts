@@ -15,6 +15,8 @@ export interface Printing {
   readonly format: OutputFormat;
   /** Colours for standard output. */
   readonly paint: Paint;
+  /** Receives the listing in place of standard output. */
+  readonly onListing?: (listing: Listing<never>) => void;
 }
 
 /** The prepared inputs of a command. */
@@ -83,6 +85,11 @@ export interface Listing<Row> {
 export function printListing<Row>(context: Printing, listing: Listing<Row>): void {
   const { format, world, paint } = context;
   const { rows, columns } = listing;
+  if (context.onListing !== undefined) {
+    // Only the listing's own functions read its rows.
+    context.onListing(listing as unknown as Listing<never>);
+    return;
+  }
   switch (format) {
     case "json":
     case "yaml": {

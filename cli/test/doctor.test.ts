@@ -3,7 +3,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { status } from "@grpc/grpc-js";
-import manifest from "../../package.json" with { type: "json" };
+import manifest from "../package.json" with { type: "json" };
 import { aNode, aPod } from "./builders.ts";
 import { FakeCoordinator, grpcError } from "./fake-coordinator.ts";
 import { type Result, runCommand } from "./run-command.ts";

@@ -15,6 +15,7 @@ import { notFound } from "./find.ts";
 import { printNodes } from "./node-ls.ts";
 import { listObjects } from "./object-commands.ts";
 import { parseSelector, SELECTOR_FLAG, type Selector } from "./selector.ts";
+import { watchListing } from "./watch-listing.ts";
 
 const LISTINGS = ["resources", "pods", "nodes", "endpoints"] as const;
 type What = (typeof LISTINGS)[number] | (typeof RESOURCE_KINDS)[number] | ObjectKind;
@@ -32,7 +33,8 @@ export const get = defineCommand({
   name: "get",
   summary: "List what is deployed and where it runs",
   details: `WHAT NAME can be written as WHAT/NAME. WHAT is resources (the default), pods, nodes, endpoints, a kind: ${RESOURCE_KINDS.join(", ")}; or what pods refer to: ${OBJECT_KINDS.map((kind) => OBJECT_WORDS[kind].many).join(", ")}.
-NAME is a name; for pods also the beginning of a uid; for endpoints the service's name.`,
+NAME is a name; for pods also the beginning of a uid; for endpoints the service's name.
+With --watch a terminal shows the newest list; otherwise each new or changed row is a line, with -o json one JSON object.`,
   operands: [
     { name: "WHAT", offers, help: "what to list; resources by default" },
     { name: "NAME", help: "only this one" },
@@ -41,6 +43,7 @@ NAME is a name; for pods also the beginning of a uid; for endpoints the service'
     "all-namespaces": { kind: "switch", short: "A", help: "of all namespaces" },
     label: SELECTOR_FLAG,
     node: { kind: "text", hint: "NAME", help: "only pods on this node" },
+    watch: { kind: "switch", short: "w", help: "go on, and show what changes" },
   },
   run: async (invocation) => {
     const { flags, operands } = invocation;
@@ -60,8 +63,12 @@ NAME is a name; for pods also the beginning of a uid; for endpoints the service'
       selector: parseSelector("--label", flags.label),
       node: flags.node ?? "",
     };
-    await withCoordinator(context, (coordinator) => list(context, coordinator, what, query));
-    return EXIT.ok;
+    return withCoordinator(context, async (coordinator) => {
+      const show = (shown: Context): Promise<void> => list(shown, coordinator, what, query);
+      if (flags.watch) return watchListing(context, show);
+      await show(context);
+      return EXIT.ok;
+    });
   },
 });
 
@@ -134,7 +141,8 @@ async function listNodes(
 ): Promise<void> {
   const answer = await coordinator.call(operator.listNodes, {});
   const nodes = answer.nodes.filter(({ labels }) => hasLabels(labels, selector));
-  if (nodes.length === 0 && !selector.isEmpty && name === undefined) {
+  const isWatched = context.onListing !== undefined;
+  if (nodes.length === 0 && !selector.isEmpty && name === undefined && !isWatched) {
     context.world.stderr.write("no node has these labels\n");
     if (context.format === "table" || context.format === "wide") return;
   }
