@@ -106,3 +106,62 @@ test(
     assert.equal(limitOf("instance-2"), 5n * 1024n ** 3n);
   },
 );
+
+test(
+  "a start beyond workspaces.maxInstances is RESOURCE_EXHAUSTED until another one has stopped",
+  LIMIT,
+  async (t) => {
+    const { calls, reaches } = await startWorkspaceWorld(t, { settings: { maxInstances: 1 } });
+    const second = aStart({ id: "instance-2", metadata: { metaId: "meta-2" } });
+    await calls.startWorkspace(aStart());
+    await reaches("instance-1", WorkspacePhase.RUNNING);
+    await assert.rejects(calls.startWorkspace(second), {
+      code: status.RESOURCE_EXHAUSTED,
+      details: /the limit workspaces\.maxInstances/,
+    });
+    await calls.stopWorkspace({ id: "instance-1", policy: 0 });
+    await reaches("instance-1", WorkspacePhase.STOPPED);
+    await calls.startWorkspace(second);
+  },
+);
+
+test("a probe saves a snapshot and no backup", LIMIT, async (t) => {
+  const { calls, node, reaches } = await startWorkspaceWorld(t);
+  await calls.startWorkspace(aStart({ type: WorkspaceType.PROBE }));
+  await reaches("instance-1", WorkspacePhase.RUNNING);
+  await calls.stopWorkspace({ id: "instance-1", policy: 0 });
+  const { conditions } = await reaches("instance-1", WorkspacePhase.STOPPED);
+  assert.match(conditions?.snapshot ?? "", /instance-1_.*\.tar\.zst@memory$/);
+  await calls.startWorkspace(aStart({ id: "instance-2" }));
+  await reaches("instance-2", WorkspacePhase.RUNNING);
+  assert.equal(node.orders.get("instance-2")?.restore, undefined);
+});
+
+test("a stopped workspace takes no changes, and its backup is that of its stop", LIMIT, async (t) => {
+  const { calls, reaches } = await startWorkspaceWorld(t);
+  const id = "instance-1";
+  await calls.startWorkspace(aStart());
+  await reaches(id, WorkspacePhase.RUNNING);
+  await calls.stopWorkspace({ id, policy: 0 });
+  await reaches(id, WorkspacePhase.STOPPED);
+  const refused = [
+    calls.setTimeout({ id, duration: "1h" }),
+    calls.controlPort({ id, expose: true, spec: { port: 8080, visibility: 0, url: "" } }),
+    calls.controlAdmission({ id, level: 1 }),
+    calls.takeSnapshot({ id, returnImmediately: true }),
+  ];
+  for (const call of refused) await assert.rejects(call, { code: status.FAILED_PRECONDITION });
+  assert.match((await calls.backupWorkspace({ id })).url, /instance-1_final-1\.tar\.zst@memory$/);
+  assert.deepEqual(await calls.stopWorkspace({ id, policy: 0 }), {});
+});
+
+test("a backup of a workspace whose node is away is UNAVAILABLE", LIMIT, async (t) => {
+  const { calls, agent, reaches } = await startWorkspaceWorld(t, { heartbeatSeconds: 0.5 });
+  const id = "instance-1";
+  await calls.startWorkspace(aStart());
+  await reaches(id, WorkspacePhase.RUNNING);
+  agent.close();
+  await reaches(id, WorkspacePhase.INTERRUPTED);
+  const away = { code: status.UNAVAILABLE, details: /node n1 of workspace instance-1 is unavailable/ };
+  await assert.rejects(calls.backupWorkspace({ id }), away);
+});

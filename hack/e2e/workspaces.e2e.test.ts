@@ -1,12 +1,16 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { request } from "node:http";
+import { type ClientRequest, request } from "node:http";
+import { request as requestTls } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { after, before, describe, test } from "node:test";
+import { CertificateAuthority } from "@forage/identity/ca";
 import { StopWorkspacePolicy, WorkspaceConditionBool, WorkspacePhase } from "@forage/proto/core";
+import { parse, stringify } from "yaml";
 import { ensureEnvoy } from "../lib/envoy.ts";
 import { startTestHost, type TestHost } from "../lib/test-host.ts";
 import { waitFor } from "../lib/wait-for.ts";
@@ -25,13 +29,13 @@ describe("workspaces on a real host", { concurrency: false }, () => {
   let ingress = "";
   let ssh = "";
   let gateway = "";
+  let gatewayTls = "";
 
   before(async () => {
     host = await startTestHost();
     const envoy = await ensureEnvoy();
-    let https = "";
-    [ingress = "", ssh = "", gateway = "", https = ""] = await freeAddresses(4);
-    const [httpPort, httpsPort] = [gateway, https].map((it) => Number(it.split(":")[1]));
+    [ingress = "", ssh = "", gateway = "", gatewayTls = ""] = await freeAddresses(4);
+    const [httpPort, httpsPort] = [gateway, gatewayTls].map((it) => Number(it.split(":")[1]));
     system = await startSystem(host, {
       agent: {
         workspaces: { enabled: true },
@@ -115,12 +119,7 @@ describe("workspaces on a real host", { concurrency: false }, () => {
     const headers = { "x-gitpod-owner-token": ownerToken };
     assert.deepEqual(await visit("8080-seen.ws.example.test", headers), [200, "served\n"]);
     await routeGateway();
-    const behindGateway = () => visit("8080-seen.ws.example.test", headers, gateway).catch(() => []);
-    await waitFor(async () => (await behindGateway())[0] === 200, {
-      ...{ what: "the route to the ingress", limitMs: 60_000, everyMs: 100 },
-    });
-    assert.deepEqual(await behindGateway(), [200, "served\n"]);
-    assert.deepEqual((await visit("8080-seen.ws.example.test", {}, gateway))[0], 401);
+    await serves("8080-seen.ws.example.test", headers, gateway);
     await inside("seen", `nc -l -p 8081 -e sh -c '${ECHO_SOCKET}' > /dev/null 2>&1 &`);
     assert.equal(await echoed("8081-seen.ws.example.test", headers), "over the gateway");
     assert.deepEqual((await visit("8080-seen.ws.example.test", {}))[0], 401);
@@ -142,10 +141,67 @@ describe("workspaces on a real host", { concurrency: false }, () => {
     await calls.reaches("seen", WorkspacePhase.STOPPED);
   });
 
-  async function routeGateway(): Promise<void> {
+  test("a gateway ends the TLS of workspaces' URLs, or passes it to the ingress", LIMIT, async () => {
+    const { ownerToken } = await calls.start("safe", {});
+    await calls.reaches("safe", WorkspacePhase.RUNNING);
+    await inside("safe", "echo served > index.html; httpd -p 8080 -h /workspace");
+    await inside("safe", `nc -ll -p 8081 -e sh -c '${ECHO_SOCKET}' > /dev/null 2>&1 &`);
+    const headers = { "x-gitpod-owner-token": ownerToken };
+    const [ofGateway, ofIngress] = [await certificate("gateway"), await certificate("ingress")];
+    const files = ["--from-file", `tls.crt=${ofGateway.crt}`, "--from-file", `tls.key=${ofGateway.key}`];
+    const { exitCode, stderr } = await system.forage(["secret", "set", "tls", "-n", "workspaces", ...files]);
+    assert.equal(exitCode, 0, stderr);
+    await routeGateway({ tls: { certificateRef: "tls" } });
+    await serves("8080-safe.ws.example.test", headers, gatewayTls, ofGateway.ca);
+    assert.equal(await echoed("8081-safe.ws.example.test", headers, ofGateway.ca), "over the gateway");
+
+    await system.coordinator.stop();
+    const config = join(host.dir, "coordinator.yaml");
+    const settings = parse(await readFile(config, "utf8"));
+    Object.assign(settings.workspaces.ingress, { certificateFile: ofIngress.crt, keyFile: ofIngress.key });
+    await writeFile(config, stringify(settings));
+    system.coordinator.start();
+    await waitForReady(system.http, system.coordinator);
+    await routeGateway({ tls: { mode: "Passthrough" } });
+    // The gateway has no key for this certificate: whoever shows it is the ingress.
+    await serves("8080-safe.ws.example.test", headers, gatewayTls, ofIngress.ca);
+    assert.equal(await echoed("8081-safe.ws.example.test", headers, ofIngress.ca), "over the gateway");
+  });
+
+  /** Writes a certificate for the workspaces' URLs, by an authority of its own. */
+  async function certificate(name: string): Promise<{ crt: string; key: string; ca: string }> {
+    const authority = await CertificateAuthority.create("test", { nowMs: Date.now, randomBytes });
+    const issued = await authority.issueServer({ dnsNames: ["*.ws.example.test"], ipAddresses: [] });
+    const [crt, key] = [join(host.dir, `${name}.crt`), join(host.dir, `${name}.key`)];
+    await writeFile(crt, issued.chainPem);
+    await writeFile(key, issued.keyPem, { mode: 0o600 });
+    return { crt, key, ca: authority.certPem };
+  }
+
+  /** Waits until the page of the workspace is served with its owner token, and checks that it is not without. */
+  async function serves(
+    name: string,
+    headers: Record<string, string>,
+    at: string,
+    ca?: string,
+  ): Promise<void> {
+    let last: unknown;
+    const answers = async (): Promise<boolean> => {
+      last = await visit(name, headers, at, ca).catch(String);
+      return Array.isArray(last) && last[0] === 200;
+    };
+    await waitFor(answers, {
+      ...{ what: `${name} is served at ${at}`, limitMs: 60_000, everyMs: 100 },
+      explain: () => String(last),
+    });
+    assert.deepEqual(await visit(name, headers, at, ca), [200, "served\n"]);
+    assert.equal((await visit(name, {}, at, ca))[0], 401);
+  }
+
+  async function routeGateway(change: object = {}): Promise<void> {
     const labelled = await system.forage(["node", "label", "n1", "forage.dev/gateway=default"]);
     assert.equal(labelled.exitCode, 0, labelled.stderr);
-    const route = { hostnames: ["*.ws.example.test"], targetService: "workspace-ingress" };
+    const route = { hostnames: ["*.ws.example.test"], targetService: "workspace-ingress", ...change };
     const bundle = {
       namespace: "workspaces",
       labels: { app: "ingress" },
@@ -156,9 +212,9 @@ describe("workspaces on a real host", { concurrency: false }, () => {
   }
 
   /** Opens a WebSocket through the gateway, and returns what the workspace sends back. */
-  function echoed(name: string, headers: Record<string, string>): Promise<string> {
+  function echoed(name: string, headers: Record<string, string>, ca?: string): Promise<string> {
     const upgrade = { connection: "Upgrade", upgrade: "websocket", host: name };
-    const sent = request(`http://${gateway}/`, { headers: { ...headers, ...upgrade } }).end();
+    const sent = ask("/", { ...headers, ...upgrade }, ca === undefined ? gateway : gatewayTls, ca);
     return new Promise((resolve, reject) => {
       sent.once("error", reject);
       sent.once("response", ({ statusCode }) => reject(new Error(`answer ${statusCode}`)));
@@ -179,14 +235,26 @@ describe("workspaces on a real host", { concurrency: false }, () => {
     name: string,
     headers: Record<string, string>,
     at = ingress,
+    ca?: string,
   ): Promise<[number | undefined, string]> {
-    const sent = request(`http://${at}/index.html`, { headers: { ...headers, host: name } }).end();
+    const sent = ask("/index.html", { ...headers, host: name }, at, ca);
     return new Promise((resolve, reject) => {
       sent.once("error", reject);
       sent.once("response", (response) =>
         text(response).then((body) => resolve([response.statusCode, body]), reject),
       );
     });
+  }
+
+  /** Sends a request, encrypted if there is an authority to trust. */
+  function ask(
+    path: string,
+    headers: Record<string, string> & { readonly host: string },
+    at: string,
+    ca: string | undefined,
+  ): ClientRequest {
+    if (ca === undefined) return request(`http://${at}${path}`, { headers }).end();
+    return requestTls(`https://${at}${path}`, { headers, ca, servername: headers.host, agent: false }).end();
   }
 
   function overSsh(user: string, command: string): Promise<string> {

@@ -34,7 +34,11 @@ const workspaceClass = z.strictObject({
     .regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, "must be a DNS label")
     .describe("The class in requests."),
   displayName: z.string().max(200).default("").describe("Name for people. Default: the id."),
-  description: z.string().max(1000).default("").describe("Default: made from the resources."),
+  description: z
+    .string()
+    .max(1000)
+    .default("")
+    .describe("For readers of this file. The WorkspaceManager has no field for it."),
   cpu: quantity.default("1").describe("Requested CPU."),
   memory: quantity.default("2Gi").describe("Requested memory."),
   cpuLimit: quantity.optional().describe("Default: none."),
