@@ -297,3 +297,20 @@ test(
     );
   },
 );
+
+test("deletes content while the remains of another workspace can't be deleted", options, async (t) => {
+  const host = await WorkspaceHost.setUp(t);
+  host.store.order(anOrder("a"));
+  await host.start();
+  const content = await ready(host, "a");
+  const stuck = join(host.layout.discardedOf("b"), "stuck");
+  mkdirSync(stuck, { recursive: true });
+  await run("mount", ["-t", "tmpfs", "tmpfs", stuck]);
+  try {
+    host.store.change("a", { dispose: true });
+    await until("it is disposed of", () => host.store.reports.get("a")?.stage === ContentStage.DISPOSED);
+    assert.equal(existsSync(content), false);
+  } finally {
+    await run("umount", [stuck]);
+  }
+});

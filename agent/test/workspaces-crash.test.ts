@@ -161,11 +161,13 @@ test("completes the deletion after a kill of the agent", options, async (t) => {
   for (let index = 0; index < MANY_FILES; index++) writeFileSync(join(content, "tree", `many-${index}`), "");
   const crashed = agent.crashWhen(
     "it is being deleted, or already gone",
-    () => existsSync(host.layout.discarded) || host.store.reports.get("a")?.stage === ContentStage.DISPOSED,
+    () =>
+      existsSync(host.layout.discardedOf("a")) ||
+      host.store.reports.get("a")?.stage === ContentStage.DISPOSED,
   );
   host.store.change("a", { dispose: true });
   await crashed;
   await until("it is disposed of", () => host.store.reports.get("a")?.stage === ContentStage.DISPOSED);
-  await until("nothing is left", () => !existsSync(host.layout.discarded));
+  await until("nothing is left", () => !existsSync(host.layout.discardedOf("a")));
   assert.equal(existsSync(host.layout.home("a")), false);
 });

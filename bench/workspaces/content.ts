@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { WorkspacePhase } from "@forage/proto/core";
 import type { System } from "../../hack/system/system.ts";
 import type { WorkspaceCalls } from "../../hack/system/workspaces.ts";
@@ -21,11 +22,14 @@ const MEGABYTE = 1_000_000;
 const LARGE_FILE_MEGABYTES = 32;
 const FILES_PER_DIRECTORY = 200;
 const ID = "content";
+/** Names, contents, owners, modes, times and links of all but what the agent writes about the source of the content. */
+const DIGEST =
+  "tar --create --file=- --format=posix --pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime --sort=name --numeric-owner -- * | sha256sum";
 const LINE = "export function compute(value: number): number { return value * 2; } // ";
 
 /**
  * Returns the speed of backups and restores from the node's disk to the coordinator's content store and back, beside plain
- * `tar | zstd` over the same files with the same level, written to the same disk.
+ * `tar | zstd` over the same files with the same level, written to the same disk. Throws if restored content differs.
  */
 export async function measureContent(
   { host, agent, coordinator }: System,
@@ -37,6 +41,7 @@ export async function measureContent(
   await calls.start(ID, { metadata });
   await reaches(calls, ID, WorkspacePhase.RUNNING);
   grow(contentOf(ID), megabytes, files);
+  const digest = await digestOf(contentOf(ID));
   const plain = join(host.dir, "plain");
   mkdirSync(plain);
   const archive = join(plain, "archive.tar.zst");
@@ -61,6 +66,8 @@ export async function measureContent(
       await reaches(calls, id, WorkspacePhase.RUNNING);
     };
     restores?.push(await secondsOf(start));
+    if ((await digestOf(contentOf(id))) !== digest)
+      throw new Error(`the content of ${id} differs from ${ID}`);
     await calls.stop(id);
     await reaches(calls, id, WorkspacePhase.STOPPED);
   }
@@ -92,8 +99,14 @@ function grow(directory: string, megabytes: number, files: number): void {
     writeFileSync(join(directory, `large-${written}`), randomBytes(LARGE_FILE_MEGABYTES * MEGABYTE));
 }
 
-async function shell(command: string): Promise<void> {
-  const child = spawn("bash", ["-o", "pipefail", "-c", command], { stdio: ["ignore", "ignore", "inherit"] });
-  const [code] = await once(child, "exit");
+function digestOf(directory: string): Promise<string> {
+  return shell(`cd '${directory}' && ${DIGEST}`);
+}
+
+/** Returns the output. */
+async function shell(command: string): Promise<string> {
+  const child = spawn("bash", ["-o", "pipefail", "-c", command], { stdio: ["ignore", "pipe", "inherit"] });
+  const [output, [code]] = await Promise.all([text(child.stdout), once(child, "exit")]);
   if (code !== 0) throw new Error(`exit code ${code}: ${command}`);
+  return output;
 }

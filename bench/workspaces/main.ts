@@ -29,6 +29,7 @@ export async function main(): Promise<void> {
       files: { type: "string", default: "20000" },
       rounds: { type: "string", default: "3" },
       burst: { type: "string", default: "20" },
+      quota: { type: "string", default: "0" },
       subscribers: { type: "string", default: "1000" },
       idle: { type: "string", default: "1000" },
       only: { type: "string", default: DEFAULT_PARTS.join() },
@@ -38,18 +39,29 @@ export async function main(): Promise<void> {
   const parts = values.only.split(",");
   const unknown = parts.filter((part) => !PARTS.includes(part));
   if (unknown.length > 0) throw new RangeError(`--only: ${unknown} must be of ${PARTS}`);
-  const { megabytes, files, rounds, burst } = values;
+  const { megabytes, files, rounds } = values;
   const size = { megabytes: Number(megabytes), files: Number(files), rounds: Number(rounds) };
-  if (parts.some((part) => ON_HOST.includes(part))) await measureHost(parts, size, Number(burst));
+  if (parts.some((part) => ON_HOST.includes(part)))
+    await measureHost(parts, size, { burst: Number(values.burst), diskGigabytes: Number(values.quota) });
   if (parts.includes("subscribers")) report(await measureSubscribers(BURST, Number(values.subscribers)));
   if (parts.includes("dedupe")) report(await measureDedupe(values.tree));
   if (parts.includes("idle")) report(await measureIdle(Number(values.idle)));
 }
 
-async function measureHost(parts: readonly string[], size: ContentSize, burst: number): Promise<void> {
+interface HostOptions {
+  readonly burst: number;
+  /** The size limit of each content; 0: none. */
+  readonly diskGigabytes: number;
+}
+
+async function measureHost(
+  parts: readonly string[],
+  size: ContentSize,
+  { burst, diskGigabytes }: HostOptions,
+): Promise<void> {
   const host = await startTestHost();
   try {
-    const classes = [{ id: "small", cpu: "1m", memory: "16Mi" }];
+    const classes = [{ id: "small", cpu: "1m", memory: "16Mi", diskGigabytes }];
     const command = ["sh", "-c", 'trap "exit 0" TERM; while :; do sleep 1000 & wait $!; done'];
     const system = await startSystem(host, {
       agent: { workspaces: { enabled: true }, podsMax: burst + OTHER_PODS },

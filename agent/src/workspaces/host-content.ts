@@ -126,10 +126,13 @@ export class HostContent implements ContentActions {
   }
 
   async dispose(id: string, signal: AbortSignal): Promise<void> {
+    const { layout, records, children } = this.#parts;
+    const discarded = layout.discardedOf(id);
     try {
       await this.#volumes.close(id, signal);
-      await this.#parts.records.discard(id);
-      await this.sweep(signal);
+      await records.discard(id);
+      // Only its own: the content of another workspace may take minutes.
+      if (await exists(discarded)) await removeTree(discarded, children, signal);
     } catch (error) {
       signal.throwIfAborted();
       throw WorkspaceError.from(error);
@@ -138,7 +141,13 @@ export class HostContent implements ContentActions {
 
   async sweep(signal: AbortSignal): Promise<void> {
     const { layout, children } = this.#parts;
-    if (await exists(layout.discarded)) await removeTree(layout.discarded, children, signal);
+    const names = (await exists(layout.discarded)) ? await readdir(layout.discarded) : [];
+    const failures: unknown[] = [];
+    // What can't be deleted holds up nothing else.
+    for (const name of names)
+      await removeTree(join(layout.discarded, name), children, signal).catch((error) => failures.push(error));
+    signal.throwIfAborted();
+    if (failures.length > 0) throw failures[0];
   }
 
   usedBytes(id: string, signal: AbortSignal): Promise<number> {

@@ -20,6 +20,12 @@ export class WorkspaceLayout {
     return join(this.root, ".discarded");
   }
 
+  /** What is being deleted of one workspace. */
+  discardedOf(id: string): string {
+    assertInstanceId(id);
+    return join(this.discarded, id);
+  }
+
   home(id: string): string {
     assertInstanceId(id);
     return join(this.root, id);

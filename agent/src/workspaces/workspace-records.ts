@@ -115,14 +115,14 @@ export class WorkspaceRecords {
     const home = layout.home(id);
     if (!(await exists(home))) return;
     await this.#makeDiscarded(id);
-    await rename(home, join(layout.discarded, `${id}.${randomUUID()}`));
+    await rename(home, join(layout.discardedOf(id), randomUUID()));
     await syncDirectory(layout.root);
   }
 
   /** On a full disk, the room of a directory comes from files that the deletion doesn't need. */
   async #makeDiscarded(id: string): Promise<void> {
     const { layout } = this.#parts;
-    const make = () => mkdir(layout.discarded, { recursive: true, mode: 0o700 });
+    const make = () => mkdir(layout.discardedOf(id), { recursive: true, mode: 0o700 });
     try {
       await make();
     } catch (error) {
