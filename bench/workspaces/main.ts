@@ -69,7 +69,7 @@ async function measureHost(
     });
     const calls = new WorkspaceCalls(system);
     try {
-      if (parts.includes("start")) report(await measureStart(calls));
+      if (parts.includes("start")) report(await measureStart(calls, host));
       if (parts.includes("burst")) report(await measureBurst(system, calls, burst));
       if (parts.includes("content")) report(await measureContent(system, calls, size));
     } finally {

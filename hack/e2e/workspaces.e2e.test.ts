@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { after, before, describe, test } from "node:test";
+import { isDeepStrictEqual } from "node:util";
 import { CertificateAuthority } from "@forage/identity/ca";
 import { StopWorkspacePolicy, WorkspaceConditionBool, WorkspacePhase } from "@forage/proto/core";
 import { parse, stringify } from "yaml";
@@ -120,8 +121,8 @@ describe("workspaces on a real host", { concurrency: false }, () => {
     assert.deepEqual(await visit("8080-seen.ws.example.test", headers), [200, "served\n"]);
     await routeGateway();
     await serves("8080-seen.ws.example.test", headers, gateway);
-    await inside("seen", `nc -l -p 8081 -e sh -c '${ECHO_SOCKET}' > /dev/null 2>&1 &`);
-    assert.equal(await echoed("8081-seen.ws.example.test", headers), "over the gateway");
+    await inside("seen", `nc -ll -p 8081 -e sh -c '${ECHO_SOCKET}' > /dev/null 2>&1 &`);
+    await echoes("8081-seen.ws.example.test", headers);
     assert.deepEqual((await visit("8080-seen.ws.example.test", {}))[0], 401);
     const output = await overSsh(`seen#${ownerToken}`, "echo written by ssh > file; id -u; cat file");
     assert.equal(output, "33333\nwritten by ssh\n");
@@ -153,7 +154,7 @@ describe("workspaces on a real host", { concurrency: false }, () => {
     assert.equal(exitCode, 0, stderr);
     await routeGateway({ tls: { certificateRef: "tls" } });
     await serves("8080-safe.ws.example.test", headers, gatewayTls, ofGateway.ca);
-    assert.equal(await echoed("8081-safe.ws.example.test", headers, ofGateway.ca), "over the gateway");
+    await echoes("8081-safe.ws.example.test", headers, ofGateway.ca);
 
     await system.coordinator.stop();
     const config = join(host.dir, "coordinator.yaml");
@@ -165,7 +166,7 @@ describe("workspaces on a real host", { concurrency: false }, () => {
     await routeGateway({ tls: { mode: "Passthrough" } });
     // The gateway has no key for this certificate: whoever shows it is the ingress.
     await serves("8080-safe.ws.example.test", headers, gatewayTls, ofIngress.ca);
-    assert.equal(await echoed("8081-safe.ws.example.test", headers, ofIngress.ca), "over the gateway");
+    await echoes("8081-safe.ws.example.test", headers, ofIngress.ca);
   });
 
   /** Writes a certificate for the workspaces' URLs, by an authority of its own. */
@@ -178,24 +179,30 @@ describe("workspaces on a real host", { concurrency: false }, () => {
     return { crt, key, ca: authority.certPem };
   }
 
-  /** Waits until the page of the workspace is served with its owner token, and checks that it is not without. */
-  async function serves(
-    name: string,
-    headers: Record<string, string>,
-    at: string,
-    ca?: string,
-  ): Promise<void> {
+  /**
+   * Waits until the page of the workspace is served with its owner token, and not without. Each of Envoy's threads takes a new
+   * configuration for itself, so that one answer does not tell what the next connection gets.
+   */
+  function serves(name: string, headers: Record<string, string>, at: string, ca?: string): Promise<void> {
+    const visits = async (): Promise<unknown> => [
+      await visit(name, headers, at, ca),
+      (await visit(name, {}, at, ca))[0],
+    ];
+    return eventually(`${name} is served at ${at}`, visits, [[200, "served\n"], 401]);
+  }
+
+  function echoes(name: string, headers: Record<string, string>, ca?: string): Promise<void> {
+    return eventually(`${name} echoes`, () => echoed(name, headers, ca), "over the gateway");
+  }
+
+  async function eventually(what: string, ask: () => Promise<unknown>, expected: unknown): Promise<void> {
     let last: unknown;
-    const answers = async (): Promise<boolean> => {
-      last = await visit(name, headers, at, ca).catch(String);
-      return Array.isArray(last) && last[0] === 200;
+    const isExpected = async (): Promise<boolean> => {
+      last = await ask().catch(String);
+      return isDeepStrictEqual(last, expected);
     };
-    await waitFor(answers, {
-      ...{ what: `${name} is served at ${at}`, limitMs: 60_000, everyMs: 100 },
-      explain: () => String(last),
-    });
-    assert.deepEqual(await visit(name, headers, at, ca), [200, "served\n"]);
-    assert.equal((await visit(name, {}, at, ca))[0], 401);
+    const explain = (): string => JSON.stringify(last);
+    await waitFor(isExpected, { what, limitMs: 60_000, everyMs: 100, explain });
   }
 
   async function routeGateway(change: object = {}): Promise<void> {
@@ -226,6 +233,7 @@ describe("workspaces on a real host", { concurrency: false }, () => {
           if (text.length >= "over the gateway".length) socket.destroy();
         });
         socket.once("error", reject);
+        socket.once("close", () => reject(new Error(`it closed after "${text}"`)));
         socket.write("over the gateway");
       });
     });
