@@ -20,7 +20,7 @@ export class WorkspaceLayout {
     return join(this.root, ".discarded");
   }
 
-  /** What is being deleted of one workspace. */
+  /** Returns the directory with the files of one workspace that are being deleted. */
   discardedOf(id: string): string {
     assertInstanceId(id);
     return join(this.discarded, id);

@@ -47,7 +47,7 @@ function anInstance(): InstanceRecord {
 interface PodState {
   readonly node?: string;
   readonly ready?: boolean;
-  /** Why the container waits. */
+  /** The reason for which the container waits. */
   readonly waiting?: string;
   readonly message?: string;
 }
