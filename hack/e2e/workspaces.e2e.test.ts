@@ -180,8 +180,8 @@ describe("workspaces on a real host", { concurrency: false }, () => {
   }
 
   /**
-   * Waits until the page of the workspace is served with its owner token, and not without. Each of Envoy's threads takes a new
-   * configuration for itself, so that one answer does not tell what the next connection gets.
+   * Waits until the page of the workspace is served with its owner token, and refused without it. Each of Envoy's threads takes a
+   * new configuration for itself: the next connection may meet a thread that still has the former one.
    */
   function serves(name: string, headers: Record<string, string>, at: string, ca?: string): Promise<void> {
     const visits = async (): Promise<unknown> => [

@@ -143,7 +143,7 @@ export class HostContent implements ContentActions {
     const { layout, children } = this.#parts;
     const names = (await exists(layout.discarded)) ? await readdir(layout.discarded) : [];
     const failures: unknown[] = [];
-    // What can't be deleted holds up nothing else.
+    // A directory that can't be deleted must not hold up the others.
     for (const name of names)
       await removeTree(join(layout.discarded, name), children, signal).catch((error) => failures.push(error));
     signal.throwIfAborted();
