@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { after, type TestContext } from "node:test";
 import { GitInitializer, type WorkspaceInitializer } from "@forage/proto/content-service-api/initializer";
 import { ContentStage } from "@forage/proto/forage/workspaces/v1/workspaces";
+import { GitServer, type GitServerOptions, makeRepository } from "../../hack/lib/git-server.ts";
 import { EgressProxy } from "../src/workspaces/initialize/egress-proxy.ts";
-import { GitServer, type GitServerOptions, makeRepository } from "./git-server.ts";
 import { until } from "./until.ts";
 import { anOrder, WorkspaceHost, whyNoWorkspaces } from "./workspace-host.ts";
 

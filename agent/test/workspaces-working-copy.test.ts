@@ -16,7 +16,7 @@ import {
   TransferKind,
   TransferState,
 } from "@forage/proto/forage/workspaces/v1/workspaces";
-import { addSubmodules, GitServer, makeRepository } from "./git-server.ts";
+import { addSubmodules, GitServer, makeRepository } from "../../hack/lib/git-server.ts";
 import { git, initialize, root, run, type Scene, settled, setUp } from "./initializer-scene.ts";
 import { until } from "./until.ts";
 import { anOrder, whyNoWorkspaces } from "./workspace-host.ts";

@@ -1,6 +1,6 @@
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { makeRepository } from "../../agent/test/git-server.ts";
+import { makeRepository } from "../../hack/lib/git-server.ts";
 import { run } from "../../hack/lib/run.ts";
 import type { TestHost } from "../../hack/lib/test-host.ts";
 import { waitFor } from "../../hack/lib/wait-for.ts";

@@ -1,4 +1,4 @@
-import { GitServer } from "../../agent/test/git-server.ts";
+import { GitServer } from "../../hack/lib/git-server.ts";
 
 /** Serves the repositories of a directory at an address, and prints the URL of one of them. */
 const [root = "", address = "", repository = ""] = process.argv.slice(2);
