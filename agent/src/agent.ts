@@ -19,6 +19,7 @@ import type { ImageRecords } from "./images/image-records.ts";
 import type { Journal } from "./journal/journal.ts";
 import type { JournalKey } from "./journal/journal-key.ts";
 import { AssignmentReader } from "./link/assignment-reader.ts";
+import { CoordinatorAddresses } from "./link/coordinator-addresses.ts";
 import { CoordinatorLink } from "./link/coordinator-link.ts";
 import type { IdentityFiles } from "./link/node-identity.ts";
 import { SessionServer } from "./link/session-server.ts";
@@ -73,6 +74,7 @@ export interface AgentParts {
   readonly damageReports: DamageReports;
   /** Rejects if the host can't belong to the cluster with this authority. */
   readonly mayJoin?: (authority: string) => Promise<void>;
+  readonly coordinators?: CoordinatorAddresses;
   /** The command of the agent's own program, for work that runs in a process of its own. */
   readonly ownCommand: readonly string[];
 }
@@ -348,16 +350,13 @@ export class Agent {
 
   #makeLink(): CoordinatorLink {
     const { config, version, sessionId, clock, random, services, gateway, log } = this.#parts;
+    const coordinators = this.#parts.coordinators ?? CoordinatorAddresses.of(config, random);
+    const { nodeName, joinTokenFile: tokenFile } = config;
     return new CoordinatorLink({
-      enroll: {
-        ...{ address: config.coordinator, nodeName: config.nodeName, tokenFile: config.joinTokenFile },
-        ...{ files: this.#identity, mayJoin: this.#parts.mayJoin },
-      },
+      enroll: coordinators.with({ nodeName, tokenFile, files: this.#identity, mayJoin: this.#parts.mayJoin }),
+      onUnavailable: () => coordinators.moveOn(),
       agentVersion: version,
       bootId: this.#capacity.bootId,
-      sessionId,
-      clock,
-      random,
       journal: this.#journal,
       pods: this.#supervisor,
       reader: this.#reader,
@@ -365,8 +364,7 @@ export class Agent {
       node: this.#reporter,
       meter: this.#meter,
       prefetcher: this.#prefetcher,
-      services,
-      gateway,
+      ...{ clock, random, services, gateway, sessionId },
       removeClaims: (claims) => this.#claimRemover.remove(claims),
       openSession: (request, { client }) => this.#sessions.open(request, client),
       assignmentsHealth: (problem) => this.#assignmentsHealth(problem),

@@ -22,6 +22,16 @@ test("two settings are enough; the rest has defaults", async () => {
   assert.deepEqual(config.restart, { backOffBaseSeconds: 10, backOffCapSeconds: 300 });
 });
 
+test("further coordinators are a list in the file, and separated by commas elsewhere", async () => {
+  const second = { host: "10.0.0.2", port: 7600 };
+  const third = { host: "2001:db8::3", port: 7601 };
+  assert.deepEqual((await read(MINIMAL)).coordinators, []);
+  const listed = await read(`${MINIMAL}coordinators: ["10.0.0.2:7600", "[2001:db8::3]:7601"]\n`);
+  assert.deepEqual(listed.coordinators, [second, third]);
+  const flagged = await read(MINIMAL, ["--coordinators", "10.0.0.2:7600,[2001:db8::3]:7601"]);
+  assert.deepEqual(flagged.coordinators, [second, third]);
+});
+
 test("a flag goes before the environment, which goes before the file", async () => {
   const file = `${MINIMAL}nodeName: from-file\nlogLevel: warn\ncontainerd: { namespace: from-file }\n`;
   const environment = { FORAGE_AGENT_NODE_NAME: "from-env", FORAGE_AGENT_CONTAINERD_NAMESPACE: "from-env" };
@@ -115,6 +125,8 @@ for (const [what, file, message] of [
   ],
   ["a relative directory", "dataDir: x\ncoordinator: a:1\n", /dataDir: must be an absolute path/],
   ["a missing setting", "dataDir: /x\n", /coordinator: must be set/],
+  ["a bad list", `${MINIMAL}coordinators: ["a:1", "b"]\n`, /coordinators: must be a list of HOST:PORT/],
+  ["an empty list", `${MINIMAL}coordinators: []\n`, /coordinators: must be a list of 1 to 9 HOST:PORT/],
   ["a bad port", "dataDir: /x\ncoordinator: a:99999\n", /coordinator: must be HOST:PORT/],
   ["a bad instance", `${MINIMAL}instance: TooLongName\n`, /instance: must be 1 to 8/],
   ["a bad range", `${MINIMAL}hostPortRange: 9-1\n`, /hostPortRange: must be FIRST-LAST/],

@@ -21,6 +21,7 @@ import { readHostFeatures } from "./host-features.ts";
 import { HostClaim, HostConflict, networkNamespace } from "./host-sharing/host-claim.ts";
 import { holdDataDirectory } from "./instance-lock.ts";
 import type { JournalKey } from "./journal/journal-key.ts";
+import { CoordinatorAddresses } from "./link/coordinator-addresses.ts";
 import { IdentityFiles } from "./link/node-identity.ts";
 import { HostNetwork } from "./network/host-network.ts";
 import { HostNetworkFiles } from "./network/network-files.ts";
@@ -71,12 +72,13 @@ async function main(): Promise<void> {
   });
   const { journalKey } = opened;
   const addresses = await findAddresses(config);
+  const coordinators = CoordinatorAddresses.of(config, Math.random);
   const services = await openServices(config, addresses, log, damageReports.note);
   await restoreHelpers(programDir(config), Object.values(config.runtimeClasses), damageReports.note).catch(
     (err: unknown) => log.warn({ err }, "helper-programs-not-restored"),
   );
   const runtime = makeRuntime(config, log);
-  const workspaces = await openNodeWorkspaces(config, { log, damageReports, journalKey });
+  const workspaces = await openNodeWorkspaces(config, coordinators, { log, damageReports, journalKey });
   const providers = new Map(workspaces === undefined ? [] : [["workspace", workspaces.provider]]);
   const agent = await Agent.start({
     config: withWorkspacesLabel(config),
@@ -111,11 +113,11 @@ async function main(): Promise<void> {
     addresses,
     log,
     damageReports,
-    mayJoin: (authority) => claim.joins(authority),
+    ...{ coordinators, mayJoin: (authority: string) => claim.joins(authority) },
     ownCommand: [process.execPath, process.argv[1] ?? ""],
   });
   workspaces?.start(agent);
-  const relay = openDestination(config, agent, log);
+  const relay = openDestination(config, coordinators, agent, log);
   const nomad = await openNomadDriver(config, log);
   const close = async (): Promise<void> => {
     await Promise.all([relay?.close(), nomad?.close(), workspaces?.close(), agent.close()]);
@@ -184,13 +186,14 @@ interface NodeParts {
 
 /** Opens the node's part of workspaces. Loads its code only where workspaces are configured. */
 async function openNodeWorkspaces(
-  { dataDir, coordinator, workspaces }: Config,
+  { dataDir, workspaces }: Config,
+  coordinators: CoordinatorAddresses,
   { log, damageReports, journalKey }: NodeParts,
 ): Promise<OpenedWorkspaces | undefined> {
   if (!workspaces.enabled) return undefined;
   const { openWorkspaces } = await import("./workspaces/open-workspaces.ts");
   return await openWorkspaces({
-    ...{ dataDir, coordinator, log },
+    ...{ dataDir, coordinators, log },
     identity: new IdentityFiles(join(dataDir, "identity")),
     key: journalKey,
     noteDamage: damageReports.note,
@@ -205,8 +208,8 @@ function withWorkspacesLabel(config: Config): Config {
   return { ...config, labels: { ...config.labels, "forage.dev/workspaces": "true" } };
 }
 
-function openDestination(config: Config, agent: Agent, log: AgentLog) {
-  const { dataDir, podCidr, podCidr6, coordinator, nodeName } = config;
+function openDestination(config: Config, coordinators: CoordinatorAddresses, agent: Agent, log: AgentLog) {
+  const { dataDir, podCidr, podCidr6, nodeName } = config;
   const { port } = config.destination;
   if (port === undefined) return undefined;
   const bridges = [parsePodCidr(podCidr), ...(podCidr6 === undefined ? [] : [parsePodCidr6(podCidr6)])];
@@ -218,7 +221,7 @@ function openDestination(config: Config, agent: Agent, log: AgentLog) {
     clock: systemClock,
     random: Math.random,
     onProblem: (event, err) => log.warn({ err }, event),
-    ...{ coordinator, nodeName },
+    ...{ coordinators, nodeName },
   });
 }
 

@@ -7,12 +7,18 @@ import { parsePool } from "./devices/parse-pool.ts";
 import { parsePodCidr, parsePodCidr6 } from "./network/pod-cidr.ts";
 import type { PortRange } from "./network/port-allocator.ts";
 import { type PodAccessSettings, readOpenPorts } from "./pod-access-settings.ts";
-import { matching, oneOf, onOrOff, wholeNumber } from "./setting-readers.ts";
+import {
+  absolutePath,
+  type HostPort,
+  hostPort,
+  hostPorts,
+  matching,
+  oneOf,
+  onOrOff,
+  wholeNumber,
+} from "./setting-readers.ts";
 
-export interface HostPort {
-  readonly host: string;
-  readonly port: number;
-}
+export type { HostPort } from "./setting-readers.ts";
 
 /** The agent's settings, checked. A small checker of our own, since a schema library would cost 8 MB on every host. */
 export interface Settings {
@@ -21,6 +27,8 @@ export interface Settings {
   /** The directory of files that are worthless after a reboot. Best on tmpfs. */
   readonly runDir: string;
   readonly coordinator: HostPort;
+  /** Further coordinators of the cluster. */
+  readonly coordinators: readonly HostPort[];
   readonly joinTokenFile: string | undefined;
   readonly nodeName: string;
   /** Names what the agent makes in the kernel and in containerd. */
@@ -125,6 +133,7 @@ export const SETTINGS: readonly Setting[] = [
   { path: "dataDir", shape: "DIR", read: absolutePath },
   { path: "runDir", shape: "DIR", read: absolutePath },
   { path: "coordinator", shape: "HOST:PORT", read: hostPort },
+  { path: "coordinators", shape: "HOST:PORT,…", read: hostPorts },
   { path: "joinTokenFile", shape: "FILE", read: absolutePath },
   { path: "nodeName", shape: "NAME", read: nodeName },
   { path: "instance", shape: "NAME", read: matching(INSTANCE, "1 to 8 lower-case letters or digits") },
@@ -219,6 +228,7 @@ function withDefaults(read: ReadonlyMap<string, unknown>, hostName: string): Set
     dataDir: get("dataDir", ""),
     runDir: get("runDir", `/run/forage/agent-${instance}`),
     coordinator: get("coordinator", { host: "", port: 0 }),
+    coordinators: get<readonly HostPort[]>("coordinators", []),
     joinTokenFile: get<string | undefined>("joinTokenFile", undefined),
     nodeName: get("nodeName", hostName.toLowerCase()),
     instance,
@@ -278,22 +288,8 @@ function withDefaults(read: ReadonlyMap<string, unknown>, hostName: string): Set
   };
 }
 
-function absolutePath(value: unknown): string {
-  if (typeof value === "string" && value.startsWith("/")) return value;
-  throw new Error("an absolute path");
-}
-
 function pathOrOff(value: unknown): string | undefined {
   return value === "off" || value === false ? undefined : absolutePath(value);
-}
-
-function hostPort(value: unknown): HostPort {
-  const match =
-    typeof value === "string" ? /^(?:\[([0-9a-fA-F:]+)\]|([^:\s]+)):(\d{1,5})$/.exec(value) : null;
-  const port = Number(match?.[3]);
-  const host = match?.[1] ?? match?.[2];
-  if (host !== undefined && port >= 1 && port <= 65_535) return { host, port };
-  throw new Error("HOST:PORT");
 }
 
 function portOrOff(value: unknown): number | undefined {

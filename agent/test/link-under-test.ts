@@ -7,6 +7,7 @@ import { type Clock, systemClock } from "../src/clock.ts";
 import { Journal } from "../src/journal/journal.ts";
 import { loadJournalKey } from "../src/journal/journal-key.ts";
 import { AssignmentReader } from "../src/link/assignment-reader.ts";
+import { CoordinatorAddresses } from "../src/link/coordinator-addresses.ts";
 import { CoordinatorLink } from "../src/link/coordinator-link.ts";
 import type { LinkState } from "../src/link/link-state.ts";
 import { IdentityFiles } from "../src/link/node-identity.ts";
@@ -40,18 +41,20 @@ export class LinkUnderTest {
   readonly #running: Promise<void>;
   readonly #successors: LinkUnderTest[] = [];
 
-  private constructor(dir: string, journal: Journal, port: number, clock: Clock) {
+  private constructor(dir: string, journal: Journal, ports: readonly number[], clock: Clock) {
     this.dir = dir;
     this.journal = journal;
     this.identity = new IdentityFiles(join(dir, "identity"));
+    const addresses = ports.map((port) => ({ host: "127.0.0.1", port }));
+    const coordinators = new CoordinatorAddresses(addresses, 0);
     this.link = new CoordinatorLink({
-      enroll: {
-        address: { host: "127.0.0.1", port },
+      enroll: coordinators.with({
         nodeName: "node-1",
         tokenFile: this.tokenFile,
         files: this.identity,
-        mayJoin: (authority) => this.mayJoin(authority),
-      },
+        mayJoin: (authority: string) => this.mayJoin(authority),
+      }),
+      onUnavailable: () => coordinators.moveOn(),
       agentVersion: "0",
       bootId: "boot",
       sessionId: "session",
@@ -97,7 +100,7 @@ export class LinkUnderTest {
     t: TestContext,
     { port }: FakeCoordinator,
     token: string | undefined,
-    options: { after?: LinkUnderTest; clock?: Clock } = {},
+    options: { after?: LinkUnderTest; clock?: Clock; further?: readonly number[] } = {},
   ): Promise<LinkUnderTest> {
     const dir = options.after?.dir ?? (await mkdtemp(join(tmpdir(), "forage-link-")));
     const { signal } = new AbortController();
@@ -107,7 +110,8 @@ export class LinkUnderTest {
       signal,
     });
     if (token !== undefined) await writeFile(join(dir, "token"), token);
-    const under = new LinkUnderTest(dir, journal, port, options.clock ?? systemClock);
+    const ports = [port, ...(options.further ?? [])];
+    const under = new LinkUnderTest(dir, journal, ports, options.clock ?? systemClock);
     // The first removes what they share, once the last has stopped: hooks run in the order they were made.
     if (options.after) options.after.#successors.push(under);
     else t.after(() => under.#remove());

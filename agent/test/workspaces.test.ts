@@ -184,7 +184,8 @@ test("reports content that was lost with its disk, and doesn't make it again", o
 test("refuses to start on a host without the programs", async () => {
   const dataDir = mkdtempSync(join(tmpdir(), "forage-workspaces-"));
   const opening = openWorkspaces({
-    ...{ dataDir, coordinator: { host: "127.0.0.1", port: 1 }, identity: { load: async () => undefined } },
+    ...{ dataDir, coordinators: { current: { host: "127.0.0.1", port: 1 } } },
+    identity: { load: async () => undefined },
     ...{ key: new JournalKey(randomBytes(32), "test"), noteDamage: () => undefined },
     ...{ clock: systemClock, random: () => 0, log: { info: () => undefined, warn: () => undefined } },
     findProgram: async (name) => name !== "zstd" && name !== "git",

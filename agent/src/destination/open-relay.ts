@@ -1,5 +1,6 @@
 import { type Clock, pause } from "../clock.ts";
-import { type CoordinatorAddress, openDestinationChannel } from "../link/client.ts";
+import { openDestinationChannel } from "../link/client.ts";
+import type { CoordinatorAddresses } from "../link/coordinator-addresses.ts";
 import type { IdentityFiles } from "../link/node-identity.ts";
 import { clientsAt, type PodAddresses } from "./clients-at.ts";
 import { DestinationRelay } from "./relay.ts";
@@ -10,7 +11,7 @@ export interface OpenRelayOptions {
   readonly port: number;
   /** The pods' bridge and loopback. */
   readonly addresses: readonly string[];
-  readonly coordinator: CoordinatorAddress;
+  readonly coordinators: Pick<CoordinatorAddresses, "current">;
   readonly identity: Pick<IdentityFiles, "load">;
   readonly nodeName: string;
   /** Returns the pods that run on this host at present. */
@@ -27,11 +28,11 @@ const LISTEN_AGAIN_CAP_MS = 10_000;
 
 /** Serves Destination to this host's proxies. Returns at once; an address that can't be listened on yet is tried again. */
 export function openRelay(options: OpenRelayOptions): { close(): Promise<void> } {
-  const { coordinator, identity, nodeName, pods, clock, random } = options;
+  const { coordinators, identity, nodeName, pods, clock, random } = options;
   const upstream = new Upstream(async () => {
     const own = await identity.load();
     if (own === undefined) throw new Error("this host has not joined a cluster");
-    return openDestinationChannel(coordinator, own);
+    return openDestinationChannel(coordinators.current, own);
   });
   const relay = new DestinationRelay({ open: upstream.open, nodeName, clock, random });
   const closing = new AbortController();

@@ -47,6 +47,8 @@ export interface LinkOptions {
   /** Called with the reason why assignments can't be written to disk; undefined after a successful write. */
   readonly assignmentsHealth: (problem: string | undefined) => void;
   readonly events: LinkEvents;
+  /** Called when the coordinator at the address can't be reached or has ended the connection. */
+  readonly onUnavailable?: () => void;
   /** Opens the channel that a connection uses. Default: mutual TLS to the coordinator's address. */
   readonly openClient?: typeof openAgentClient;
 }
@@ -110,7 +112,8 @@ export class CoordinatorLink {
       } catch (error) {
         if (signal.aborted) return;
         const failure = toLinkError(error);
-        if (!failure.retryable) capMs = REFUSED_CAP_MS;
+        if (failure.retryable) this.#options.onUnavailable?.();
+        else capMs = REFUSED_CAP_MS;
         this.#refusal = failure.code === "REFUSED" ? failure.message : undefined;
         this.#become({ kind: "failed", code: failure.code, message: failure.message });
       }

@@ -10,6 +10,7 @@ import { LinkError } from "./link-error.ts";
 import type { IdentityFiles, NodeIdentity, PendingKey } from "./node-identity.ts";
 
 export interface EnrollOptions {
+  /** The coordinator to connect to next. */
   readonly address: CoordinatorAddress;
   readonly nodeName: string;
   /** Holds the join token; undefined: none was configured. */

@@ -5,7 +5,8 @@ import type { Clock } from "../clock.ts";
 import { ConfigError } from "../config.ts";
 import type { NoteDamage } from "../damage-reports.ts";
 import type { JournalKey } from "../journal/journal-key.ts";
-import { type CoordinatorAddress, openWorkspaceClient } from "../link/client.ts";
+import { openWorkspaceClient } from "../link/client.ts";
+import type { CoordinatorAddresses } from "../link/coordinator-addresses.ts";
 import type { IdentityFiles } from "../link/node-identity.ts";
 import type { PodStatus } from "../pods/decide/pod-status.ts";
 import { ChildRunner } from "../volumes/run-child.ts";
@@ -21,7 +22,7 @@ import { Workspaces } from "./workspaces.ts";
 
 export interface OpenWorkspacesOptions {
   readonly dataDir: string;
-  readonly coordinator: CoordinatorAddress;
+  readonly coordinators: Pick<CoordinatorAddresses, "current">;
   readonly identity: Pick<IdentityFiles, "load">;
   readonly key: JournalKey;
   readonly noteDamage: NoteDamage;
@@ -54,7 +55,7 @@ export interface OpenedWorkspaces {
 
 /** The node's part of workspaces. Reads what is on disk; the work begins with `start`. */
 export async function openWorkspaces(options: OpenWorkspacesOptions): Promise<OpenedWorkspaces> {
-  const { dataDir, coordinator, identity, clock, random, log } = options;
+  const { dataDir, coordinators, identity, clock, random, log } = options;
   const directory = join(dataDir, "workspaces");
   await mkdir(directory, { recursive: true, mode: 0o700 });
   await requirePrograms(options.findProgram ?? isOnPath);
@@ -63,7 +64,7 @@ export async function openWorkspaces(options: OpenWorkspacesOptions): Promise<Op
   const connect = async () => {
     const own = await identity.load();
     if (own === undefined) throw new Error("this host has not joined a cluster");
-    return openWorkspaceClient(coordinator, own);
+    return openWorkspaceClient(coordinators.current, own);
   };
   const children = new ChildRunner();
   const refuse = options.refuse ?? refuseHostAddresses();
