@@ -209,9 +209,9 @@ export class Agent {
     const agent = new Agent(parts, opened);
     const { listen } = config.http;
     if (listen) {
-      const problems = () => agent.problems();
       agent.#http = await startHttpServer({
-        ...{ listen, problems, metrics: agent.#metrics },
+        ...{ listen, problems: () => agent.problems(), metrics: agent.#metrics },
+        isRefused: () => agent.#link.state.code === "REFUSED",
         gatewayMetrics: () => parts.gateway.metrics(),
       });
     }

@@ -7,6 +7,7 @@ import { Metrics } from "./metrics.ts";
 test("health, readiness with reasons, and metrics", async (t) => {
   let figures: string | undefined;
   const problems: string[] = ["coordinator: connecting"];
+  let isRefused = false;
   const metrics = new Metrics({
     statuses: () => [aStatus("RUNNING", true), aStatus("PENDING", false)],
     usage: async () => ({ cpuNanos: 1_500_000_000, memoryBytes: 300, workingSetBytes: 200, oomKills: 1 }),
@@ -22,6 +23,7 @@ test("health, readiness with reasons, and metrics", async (t) => {
   const server = await startHttpServer({
     listen: { host: "127.0.0.1", port: 0 },
     problems: () => problems,
+    isRefused: () => isRefused,
     metrics,
     gatewayMetrics: async () => figures,
   });
@@ -32,6 +34,10 @@ test("health, readiness with reasons, and metrics", async (t) => {
   const unready = await ask("/readyz");
   assert.equal(unready.status, 503);
   assert.deepEqual(await unready.json(), { ready: false, reasons: problems });
+  isRefused = true;
+  const refused = await ask("/readyz");
+  assert.deepEqual(await refused.json(), { ready: false, reasons: problems, refused: true });
+  isRefused = false;
   problems.length = 0;
   assert.equal((await ask("/readyz")).status, 200);
   assert.equal((await ask("/elsewhere")).status, 404);

@@ -6,6 +6,8 @@ export interface HttpServerOptions {
   readonly listen: HostPort;
   /** The faults that keep the agent from its work. Empty if there are none. */
   readonly problems: () => readonly string[];
+  /** Whether the coordinator refuses this host until an operator does something. */
+  readonly isRefused: () => boolean;
   readonly metrics: { render(): Promise<string>; readonly contentType: string };
   /** Returns the metrics of the gateway's proxy; undefined: it does not run. */
   readonly gatewayMetrics: () => Promise<string | undefined>;
@@ -55,7 +57,7 @@ interface Answer {
 }
 
 async function answer(
-  { problems, metrics, gatewayMetrics }: HttpServerOptions,
+  { problems, isRefused, metrics, gatewayMetrics }: HttpServerOptions,
   method: string,
   url: string,
 ): Promise<Answer> {
@@ -69,7 +71,7 @@ async function answer(
       return {
         status: ready ? 200 : 503,
         type: "application/json",
-        body: JSON.stringify({ ready, reasons }),
+        body: JSON.stringify({ ready, reasons, ...(isRefused() && { refused: true }) }),
       };
     }
     case "/metrics":

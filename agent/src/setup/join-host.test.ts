@@ -42,6 +42,15 @@ test("names the reason when the node is not ready in time, and leaves the agent 
   assert.equal(host.files.has(TOKEN), true);
 });
 
+test("ends at once when the coordinator refuses the token, and names the reason", async () => {
+  const host = aHost([["coordinator: joining"], ["coordinator: refused because the token has been used"]]);
+  const startMs = host.clock.monotonicMs();
+  await assert.rejects(join(host, ["--timeout", "600", token]), {
+    message: /^the coordinator refuses node .*: coordinator: refused because the token has been used/,
+  });
+  assert.ok(host.clock.monotonicMs() - startMs < 60_000);
+});
+
 test("refuses a host that has joined, and says how to join again", async () => {
   const host = aHost([[]]);
   host.files.set("/var/lib/forage/agent/identity/node.pem", { text: "", mode: 0o600 });
@@ -106,10 +115,11 @@ function aHost(answers: readonly (readonly string[] | undefined)[]): FakeHost {
         hostname(),
       ),
     systemctl: async (...args) => void host.units.push(args.join(" ")),
-    reasons: async () => {
+    readiness: async () => {
       // The pause after this question.
       setImmediate(() => clock.advance(1_000));
-      return left.length > 1 ? left.shift() : left[0];
+      const reasons = left.length > 1 ? left.shift() : left[0];
+      return reasons && { reasons, isRefused: reasons.some((reason) => reason.includes(" refused ")) };
     },
     report: (line) => void host.lines.push(line),
   };

@@ -5,6 +5,14 @@ import { type Config, furtherDirectory } from "../config.ts";
 import { SetupError } from "./setup-error.ts";
 import type { SetupTask } from "./setup-flags.ts";
 
+/** The agent's own report of its readiness. */
+export interface Readiness {
+  /** The reasons why the agent is not ready, none if it is. */
+  readonly reasons: readonly string[];
+  /** Whether the coordinator refuses this host, which waiting doesn't change. */
+  readonly isRefused: boolean;
+}
+
 /** The host as the task needs it. */
 export interface JoiningHost {
   readonly readText: (path: string) => Promise<string>;
@@ -16,8 +24,8 @@ export interface JoiningHost {
   readonly readConfig: (file: string, flags: readonly string[]) => Promise<Config>;
   /** Undefined: systemd does not run here. */
   readonly systemctl: ((...args: readonly string[]) => Promise<void>) | undefined;
-  /** Returns the reasons why the agent is not ready, none if it is. Undefined: it does not answer. */
-  readonly reasons: (config: Config) => Promise<readonly string[] | undefined>;
+  /** Undefined: the agent does not answer. */
+  readonly readiness: (config: Config) => Promise<Readiness | undefined>;
   readonly clock: MonotonicClock;
   readonly report: (line: string) => void;
 }
@@ -25,6 +33,7 @@ export interface JoiningHost {
 type JoinTask = Extract<SetupTask, { readonly type: "join" }>;
 
 const POLL_MS = 500;
+const NO_ANSWER: Readiness = { reasons: ["the agent does not answer yet"], isRefused: false };
 const DEFAULT_TOKEN_FILE = "/etc/forage/join-token";
 const UNITS = ["forage-logs.socket", "forage-agent.service"] as const;
 
@@ -97,9 +106,10 @@ async function untilReady(
   const endMs = clock.monotonicMs() + task.timeoutMs;
   let shown = "";
   while (!signal.aborted) {
-    const reasons = (await host.reasons(config)) ?? ["the agent does not answer yet"];
+    const { reasons, isRefused } = (await host.readiness(config)) ?? NO_ANSWER;
     if (reasons.length === 0) return;
     const text = reasons.join("; ");
+    if (isRefused) throw new SetupError(`the coordinator refuses node ${config.nodeName}: ${text}`);
     if (text !== shown) report(`waiting: ${text}`);
     shown = text;
     if (clock.monotonicMs() >= endMs)

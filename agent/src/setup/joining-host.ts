@@ -7,7 +7,7 @@ import { text } from "node:stream/consumers";
 import { promisify } from "node:util";
 import { systemClock } from "../clock.ts";
 import { type Config, readConfig } from "../config.ts";
-import type { JoiningHost } from "./join-host.ts";
+import type { JoiningHost, Readiness } from "./join-host.ts";
 import { SetupError } from "./setup-error.ts";
 
 const SYSTEMCTL_LIMIT_MS = 150_000;
@@ -35,7 +35,7 @@ export function joiningHost(): JoiningHost {
       ),
     readConfig: (file, flags) => readConfig(["--config", file, ...flags], process.env, hostname()),
     systemctl: existsSync("/run/systemd/system") ? systemctl : undefined,
-    reasons: readReasons,
+    readiness: readReadiness,
     clock: systemClock,
     report: (line) => process.stderr.write(`${line}\n`),
   };
@@ -51,7 +51,7 @@ async function systemctl(...args: readonly string[]): Promise<void> {
 }
 
 /** Asks the agent itself, whose readiness includes a connection to the coordinator and a runtime that answers. */
-async function readReasons({ http: { listen } }: Config): Promise<readonly string[] | undefined> {
+async function readReadiness({ http: { listen } }: Config): Promise<Readiness | undefined> {
   if (listen === undefined)
     throw new SetupError("http.listen is off, so the agent's readiness can't be read");
   const host = listen.host.includes(":") ? `[${listen.host}]` : listen.host;
@@ -59,7 +59,9 @@ async function readReasons({ http: { listen } }: Config): Promise<readonly strin
     const url = `http://${host}:${listen.port}/readyz`;
     const answer: unknown = await (await fetch(url, { signal: AbortSignal.timeout(ANSWER_LIMIT_MS) })).json();
     if (typeof answer !== "object" || answer === null || !("reasons" in answer)) return undefined;
-    return Array.isArray(answer.reasons) ? answer.reasons.map(String) : undefined;
+    if (!Array.isArray(answer.reasons)) return undefined;
+    const isRefused = "refused" in answer && answer.refused === true;
+    return { reasons: answer.reasons.map(String), isRefused };
   } catch {
     return undefined;
   }
