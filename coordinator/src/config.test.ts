@@ -91,6 +91,8 @@ test("what is wrong is named", (t) => {
       /nodes\.unreachableSeconds: must be at least two heartbeats \(5\)/,
     ],
     ["dataDir: /d\nrebalance: { maxMoves: 2 }", /rebalance\.intervalSeconds/],
+    ["dataDir: /d\nbackups: { keep: 0 }", /backups\.keep/],
+    ["dataDir: /d\nbackups: { directory: here }", /backups\.directory/],
     ["dataDir: /d\nprofile: tight", /profile/],
     ["dataDir: /d\nlogLevel: loud", /logLevel/],
     ["dataDir: /d\nadminTokenFile: token", /adminTokenFile/],

@@ -109,6 +109,23 @@ test("a log on a full disk stops neither serving nor the end of the process", as
   assert.deepEqual(await once(child, "exit"), [0, null]);
 });
 
+test("a coordinator counts the backups of its data directory on", async (t) => {
+  const dir = tempDir(t);
+  mkdirSync(join(dir, "backups"), { mode: 0o700 });
+  writeFileSync(join(dir, "backups", "store-20290102T000000Z.backup"), "");
+  const port = await freePort();
+  const args = ["--data-dir", dir, "--grpc", "127.0.0.1:0", "--http", `127.0.0.1:${port}`];
+  const child = spawn(process.execPath, [MAIN, ...args], { stdio: ["ignore", "ignore", "inherit"] });
+  t.after(() => child.kill("SIGKILL"));
+  let metrics = "";
+  await until("the coordinator serves metrics", async () => {
+    const answer = await fetch(`http://127.0.0.1:${port}/metrics`).catch(() => undefined);
+    metrics = (await answer?.text()) ?? "";
+    return answer?.ok === true;
+  });
+  assert.match(metrics.match(/^forage_backup_last_.*$/m)?.[0] ?? "", / 1862006400$/);
+});
+
 test("a coordinator starts on a full disk, names it, and is ready once there is room", async (t) => {
   if (process.getuid?.() !== 0) return t.skip("mounting a small file system takes root");
   // The mount ends with its namespace, however the process ends.

@@ -1,5 +1,7 @@
 import { PodPhase } from "@forage/proto/forage/agent/v1/agent";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { backupMetrics } from "../backups/metrics.ts";
+import type { ScheduledBackups } from "../backups/scheduled-backups.ts";
 import type { CertificateController } from "../certificates/controller.ts";
 import { certificateMetrics } from "../certificates/metrics.ts";
 import type { EventStats } from "../events/recorder.ts";
@@ -25,6 +27,8 @@ export interface MetricsSources {
   /** Undefined: the cluster has no issuer of them. */
   readonly certificates?: CertificateController | undefined;
   readonly liveness: LivenessStats;
+  /** Undefined: no backups are written. */
+  readonly backups?: Pick<ScheduledBackups, "stats"> | undefined;
   /** Returns the reason why the controllers decide nothing. Undefined: the store is up to date. */
   readonly refusal: () => string | undefined;
   readonly nowMs: () => number;
@@ -94,6 +98,7 @@ export function createMetrics(sources: MetricsSources): Metrics {
   gauge("forage_connections_open", "Open TLS connections.", () => connections().open);
   podsByPhase(state, registers);
   eventMetrics(events, registers);
+  if (sources.backups !== undefined) backupMetrics(sources.backups, registers);
   if (certificates !== undefined) certificateMetrics(certificates, sources.nowMs, registers);
   return {
     render: () => registry.metrics(),

@@ -1,0 +1,33 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { backupName, backupsAmong, leftovers, surplusBackups, untilNextBackup } from "./plan-backups.ts";
+
+const NOW_MS = Date.UTC(2030, 4, 6, 7, 8, 9, 123);
+const HOUR_MS = 3_600_000;
+
+test("a backup's name holds its time to the second, and other files are no backups", () => {
+  const name = backupName(NOW_MS);
+  assert.equal(name, "store-20300506T070809Z.backup");
+  const others = ["store.backup", `${name}.partial`, "before-upgrade.backup"];
+  assert.deepEqual(backupsAmong([...others, name]), [{ name, madeMs: NOW_MS - 123 }]);
+  assert.deepEqual(leftovers([...others, name, "mine.partial"]), [`${name}.partial`]);
+});
+
+test("the oldest backups beyond the number to keep are surplus", () => {
+  const names = [2, 0, 1].map((hours) => backupName(NOW_MS + hours * HOUR_MS));
+  const backups = backupsAmong(names);
+  assert.deepEqual(
+    surplusBackups(backups, 1).map(({ name }) => name),
+    [backupName(NOW_MS), backupName(NOW_MS + HOUR_MS)],
+  );
+  assert.deepEqual(surplusBackups(backups, 3), []);
+});
+
+test("the next backup is due an interval after the newest one, also when that is of the future", () => {
+  const due = (lastMs: number | undefined) =>
+    untilNextBackup({ nowMs: NOW_MS, lastMs, intervalMs: 24 * HOUR_MS });
+  assert.equal(due(undefined), 0);
+  assert.equal(due(NOW_MS - HOUR_MS), 23 * HOUR_MS);
+  assert.equal(due(NOW_MS - 48 * HOUR_MS), 0);
+  assert.equal(due(NOW_MS + 48 * HOUR_MS), 24 * HOUR_MS);
+});

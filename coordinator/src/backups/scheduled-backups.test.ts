@@ -1,0 +1,132 @@
+import assert from "node:assert/strict";
+import { copyFileSync, mkdtempSync, readdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { VirtualClock } from "@forage/common/virtual-clock";
+import { pino } from "pino";
+import { until } from "../../test/support/until.ts";
+import { type BackupInfo, type DurableStore, openLevelStore, restoreLevelStore } from "../store/index.ts";
+import { RETRY_MS, START_DELAY_MS } from "./plan-backups.ts";
+import { ScheduledBackups, type ScheduledBackupsOptions } from "./scheduled-backups.ts";
+
+const HOUR_MS = 3_600_000;
+
+test("writes a backup at each interval, from which the store comes back, and keeps the newest ones", async (t) => {
+  const { store, dir, clock, events, start } = await aStore(t);
+  await store.txn([], [{ kind: "put", key: "a", value: Buffer.from("1") }]);
+  const backups = await start({});
+  clock.advance(START_DELAY_MS);
+  for (let made = 1; made <= 3; made++) {
+    await until(`backup ${made} is made`, () => events.length === made);
+    clock.advance(24 * HOUR_MS);
+  }
+  await until("a further backup is made", () => events.length === 4);
+  await backups.close();
+  assert.deepEqual(new Set(events), new Set(["backup-made"]));
+  const names = readdirSync(dir).sort();
+  assert.equal(names.length, 2);
+  assert.deepEqual(backups.stats(), { lastMs: clock.nowMs(), failures: 0 });
+
+  const restored = join(dir, "restored");
+  await restoreLevelStore({ dir: restored, file: join(dir, names.at(-1) ?? "") });
+  const copy = await openLevelStore({ dir: restored, clock, create: "refuse", ballastBytes: 1024 });
+  const { records } = await copy.range("");
+  await copy.close();
+  assert.deepEqual(
+    records.map(({ key, value }) => [key, Buffer.from(value).toString()]),
+    [["a", "1"]],
+  );
+});
+
+test("a new backup that can't be read back is removed, older ones stay, and the next try is soon", async (t) => {
+  const { dir, clock, events, start, store } = await aStore(t);
+  let damage = true;
+  const backup = async (file: string): Promise<BackupInfo> => {
+    const info = await store.backup(file);
+    if (damage) truncateSync(file, 30);
+    return info;
+  };
+  const older = ["store-20290101T000000Z.backup", "store-20290102T000000Z.backup"];
+  for (const name of older) writeFileSync(join(dir, name), "");
+  const backups = await start({ store: { backup } });
+  clock.advance(START_DELAY_MS);
+  await until("the backup has failed", () => events.length === 1);
+  assert.deepEqual(events, ["backup-failed"]);
+  assert.deepEqual(readdirSync(dir).sort(), older);
+  assert.equal(backups.stats().failures, 1);
+  damage = false;
+  clock.advance(RETRY_MS);
+  await until("the next backup is made", () => events.length === 2);
+  assert.deepEqual(events, ["backup-failed", "backup-made"]);
+  assert.equal(readdirSync(dir).includes("store-20290101T000000Z.backup"), false);
+});
+
+test("no backup is written to a disk that has no room for it", async (t) => {
+  const { dir, clock, events, start } = await aStore(t);
+  let free = 100 * 1024 * 1024;
+  await start({ freeBytes: async () => free });
+  clock.advance(START_DELAY_MS);
+  await until("the backup has failed", () => events.length === 1);
+  assert.deepEqual(readdirSync(dir), []);
+  free *= 10;
+  clock.advance(RETRY_MS);
+  await until("the next backup is made", () => events.length === 2);
+  assert.equal(readdirSync(dir).length, 1);
+});
+
+test("a restart waits for the rest of the interval, and removes what a crash has left", async (t) => {
+  const { dir, clock, events, start } = await aStore(t);
+  const first = await start({});
+  clock.advance(START_DELAY_MS);
+  await until("the first backup is made", () => events.length === 1);
+  await first.close();
+  const [name = ""] = readdirSync(dir);
+  copyFileSync(join(dir, name), join(dir, "store-20291231T000000Z.backup.partial"));
+  clock.advance(20 * HOUR_MS);
+  assert.equal(events.length, 1);
+  await start({});
+  assert.equal(clock.pending, 1);
+  clock.advance(3 * HOUR_MS);
+  assert.equal(clock.pending, 1);
+  clock.advance(HOUR_MS);
+  await until("the second backup is made", () => events.length === 2);
+  assert.equal(readdirSync(dir).length, 2);
+  assert.ok(!readdirSync(dir).some((file) => file.endsWith(".partial")));
+});
+
+interface Scene {
+  readonly store: DurableStore;
+  readonly dir: string;
+  readonly clock: VirtualClock;
+  /** The events that were logged, in order. */
+  readonly events: string[];
+  readonly start: (options: Partial<ScheduledBackupsOptions>) => Promise<ScheduledBackups>;
+}
+
+async function aStore(t: TestContext): Promise<Scene> {
+  const root = mkdtempSync(join(tmpdir(), "forage-backups-"));
+  const dir = mkdtempSync(join(root, "backups-"));
+  const clock = new VirtualClock();
+  // A clock of its own: the timers of the store are not those of backups.
+  const store = await openLevelStore({
+    ...{ dir: join(root, "store"), clock: new VirtualClock(), ballastBytes: 1024 },
+  });
+  const events: string[] = [];
+  const log = pino({}, { write: (line: string) => void events.push(JSON.parse(line).event) });
+  const open: ScheduledBackups[] = [];
+  t.after(async () => {
+    for (const backups of open) await backups.close();
+    await store.close();
+    rmSync(root, { recursive: true });
+  });
+  const defaults = { store, directory: dir, intervalMs: 24 * HOUR_MS, keep: 2, clock, log };
+  return {
+    ...{ store, dir, clock, events },
+    start: async (options) => {
+      const backups = await ScheduledBackups.start({ ...defaults, ...options });
+      open.push(backups);
+      return backups;
+    },
+  };
+}
