@@ -4,11 +4,12 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { bundlePrograms, PROGRAMS } from "./bundling/bundle-programs.ts";
 import { readSources } from "./imports/read-sources.ts";
-import { driverFor, HOST_KINDS, TEST_LAB, testedKinds } from "./lab-hosts/host-kinds.ts";
+import { HOST_KINDS, LAB_MISSING, testedKinds } from "./lab-hosts/host-kinds.ts";
 import { ensureEnvoy } from "./lib/envoy.ts";
 import { installMissing, TEST_TOOLS, TOOLS } from "./lib/host-tools.ts";
 import { ensureNerdctl } from "./lib/nerdctl.ts";
 import { SetupError } from "./lib/setup-error.ts";
+import { tryLab } from "./system/try-lab.ts";
 import { changedFiles } from "./tests/changed-files.ts";
 import { changedTestFiles } from "./tests/changed-test-files.ts";
 import { readMentions } from "./tests/find-mentions.ts";
@@ -19,8 +20,8 @@ const root = join(import.meta.dirname, "..");
 /** Files that run containers wait for most of their time. */
 const HOSTS_PER_PROCESSOR = 2;
 
-/** They need an image, which can be built only outside the networks of tests. */
-const LAB_TESTS = "hack/e2e/lab.e2e.test.ts";
+/** The tests of booted hosts. They take minutes, and need an image, which can be built only outside the networks of tests. */
+const LAB_TESTS: readonly string[] = ["hack/e2e/lab.e2e.test.ts", "hack/e2e/lab-faults.e2e.test.ts"];
 
 const report = (step: string): void => console.error(`… ${step}`);
 
@@ -34,9 +35,8 @@ async function main(): Promise<boolean> {
   const both = values.unit === values.e2e;
   const isLabFull = values["lab-full"] ?? false;
   const { unit, processes, computing, onHosts, alone: allAlone } = await selected(positionals, base);
-  // Booting hosts takes minutes: only runs that ask for the lab spend them.
   const wantsLab = isLabFull || positionals.length > 0;
-  const alone = allAlone.filter((path) => wantsLab || path !== LAB_TESTS);
+  const alone = allAlone.filter((path) => wantsLab || !LAB_TESTS.includes(path));
   const e2e = both || values.e2e;
   const groups: TestGroup[] = [
     {
@@ -56,7 +56,10 @@ async function main(): Promise<boolean> {
     throw new SetupError("BAD_USAGE", "no test file matches", "hack/test --help");
   }
   if (e2e && processes.length + onHosts.length + alone.length > 0) await prepareHost();
-  if (e2e && alone.includes(LAB_TESTS)) await prepareLab(isLabFull);
+  if (e2e && alone.some((path) => LAB_TESTS.includes(path))) {
+    if (isLabFull) process.env.FORAGE_LAB_KINDS = HOST_KINDS.join(" ");
+    await prepareLab();
+  }
   return runTests(root, groups);
 }
 
@@ -90,9 +93,15 @@ async function selected(patterns: readonly string[], base: string | undefined): 
   };
 }
 
-async function prepareLab(isFull: boolean): Promise<void> {
-  if (isFull) process.env.FORAGE_LAB_KINDS = HOST_KINDS.join(" ");
-  for (const kind of testedKinds(process.env)) await driverFor(kind, TEST_LAB).prepare(report);
+/** Prepares the kinds of hosts that are tested, and lets their tests be skipped where no such host boots. */
+async function prepareLab(): Promise<void> {
+  for (const kind of testedKinds(process.env)) {
+    const missing = await tryLab(kind, report);
+    if (missing === undefined) continue;
+    const text = `no host of the kind ${kind} boots on this machine: ${missing}`;
+    report(`tests of booted hosts are skipped: ${text}`);
+    process.env[LAB_MISSING] = text;
+  }
 }
 
 async function prepareHost(): Promise<void> {

@@ -9,9 +9,6 @@ const DRIVERS: Readonly<Record<string, (lab: string) => HostDriver>> = {
 };
 export const HOST_KINDS: readonly string[] = Object.keys(DRIVERS);
 
-/** The name of the lab of the tests. */
-export const TEST_LAB = "test";
-
 /** Returns the driver of this kind for the lab; throws BAD_USAGE if there is no such kind. */
 export function driverFor(kind: string, lab: string): HostDriver {
   const driver = DRIVERS[kind];
@@ -23,4 +20,12 @@ export function driverFor(kind: string, lab: string): HostDriver {
 /** Returns the kinds of hosts that tests run on: those of FORAGE_LAB_KINDS, by default the fastest. */
 export function testedKinds(env: NodeJS.ProcessEnv): readonly string[] {
   return (env.FORAGE_LAB_KINDS ?? "nspawn").split(" ").filter(Boolean);
+}
+
+/** Names the variable with the reason why this machine can't boot hosts. */
+export const LAB_MISSING = "FORAGE_LAB_MISSING";
+
+/** Returns the reason why tests of booted hosts are left out on this machine, false if they run. */
+export function missingForLab(env: NodeJS.ProcessEnv): string | false {
+  return env[LAB_MISSING] || false;
 }

@@ -19,8 +19,8 @@ export interface LabState {
   readonly slow: Readonly<Record<string, SlowLink>>;
 }
 
-/** Not in /tmp, which may be a small memory disk. */
-const LABS = "/var/lib/forage-lab";
+/** The directory of all labs. It is not in /tmp, which may be a small memory disk. */
+export const LABS = "/var/lib/forage-lab";
 
 export interface LabPaths {
   readonly dir: string;

@@ -1,28 +1,48 @@
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { dirname } from "node:path";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { Lab } from "../lab-hosts/lab.ts";
-import { labPaths } from "../lab-hosts/lab-state.ts";
+import { LABS } from "../lab-hosts/lab-state.ts";
 import { identify, isAlive, type ProcessIdentity } from "../lib/process-identity.ts";
-import { SetupError } from "../lib/setup-error.ts";
 
-/**
- * Takes the name of a lab for this process, after removing one that a dead process has left, and returns the function that
- * removes the lab and gives the name back.
- */
-export async function claimLab(name: string): Promise<() => Promise<void>> {
-  const owner = `${labPaths(name).lock}.owner`;
-  const holder = readOwner(owner);
-  if (holder !== undefined && isAlive(holder))
-    throw new SetupError("NOT_READY", `process ${holder.pid} uses the lab ${name}`, "wait for it to end");
-  mkdirSync(dirname(owner), { recursive: true });
-  writeFileSync(owner, JSON.stringify(identify(process.pid)));
-  await Lab.remove(name);
-  return async () => {
-    await Lab.remove(name);
-    rmSync(owner, { force: true });
-  };
+/** A lab of this process. Several processes can each have one at the same time. */
+export interface ClaimedLab {
+  readonly name: string;
+  /** Removes the lab with everything in it. */
+  release(): Promise<void>;
 }
 
+/** Labs of tests have a file with the process that made them. */
+const OWNER_FILE = /^(?<name>test\d+)\.owner$/;
+
+/** Returns a name for a lab of this process, after removing the labs that dead processes have left. */
+export async function claimLab(): Promise<ClaimedLab> {
+  for (const name of abandonedLabs()) await removeLab(name);
+  const name = `test${process.pid}`;
+  mkdirSync(LABS, { recursive: true });
+  writeFileSync(ownerFile(name), JSON.stringify(identify(process.pid)));
+  return { name, release: () => removeLab(name) };
+}
+
+async function removeLab(name: string): Promise<void> {
+  await Lab.remove(name);
+  rmSync(ownerFile(name), { force: true });
+}
+
+function abandonedLabs(): readonly string[] {
+  if (!existsSync(LABS)) return [];
+  return readdirSync(LABS)
+    .flatMap((file) => OWNER_FILE.exec(file)?.groups?.name ?? [])
+    .filter((name) => {
+      const owner = readOwner(ownerFile(name));
+      return owner === undefined || !isAlive(owner);
+    });
+}
+
+function ownerFile(name: string): string {
+  return join(LABS, `${name}.owner`);
+}
+
+/** Returns undefined if the file is not complete, as after a crash. */
 function readOwner(path: string): ProcessIdentity | undefined {
   try {
     return JSON.parse(readFileSync(path, "utf8")) as ProcessIdentity;

@@ -41,6 +41,7 @@ export const NAMESPACE = "lab";
 /** Generous: how long something took is printed, and only what never comes fails. */
 const LIMIT_MS = 120_000;
 const EVERY_MS = 100;
+const HTTP_PORT = 7601;
 const PEER = join(import.meta.dirname, "peer.ts");
 const LOAD_CLIENTS = 2;
 
@@ -98,6 +99,13 @@ export class LabScene {
     });
   }
 
+  /** Returns the reasons why the coordinator is not ready, none if it is. */
+  async readiness(): Promise<readonly string[]> {
+    const url = `http://127.0.0.1:${HTTP_PORT}/readyz`;
+    const { stdout } = await this.lab.exec(this.lab.coordinator.name, ["curl", "--silent", url]);
+    return (JSON.parse(stdout) as { readonly reasons: readonly string[] }).reasons;
+  }
+
   /** Returns the ids of the containers that run on the host, whether or not the coordinator has them. */
   async running(host: string): Promise<readonly string[]> {
     const { stdout } = await this.lab.exec(host, ["ctr", "--namespace", "forage", "tasks", "list"]);
@@ -153,6 +161,14 @@ export class LabScene {
       { allowFailure: true },
     );
     return exitCode === 0 ? stdout.trim() : undefined;
+  }
+
+  /** Waits until ten requests of the host in a row are answered. */
+  async answersOnly(host: string, url: string): Promise<void> {
+    await this.until("ten requests in a row are answered", async () => {
+      for (let count = 0; count < 10; count++) if ((await this.ask(host, url)) === undefined) return false;
+      return true;
+    });
   }
 
   /** Returns the different answers that a pod gets by the name of the service in so many requests. */

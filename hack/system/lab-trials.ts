@@ -1,15 +1,9 @@
 import assert from "node:assert/strict";
 import { joinCommand } from "../lab-hosts/install-fleet.ts";
-import type { Lab } from "../lab-hosts/lab.ts";
-import { type LabScene, NAMESPACE, timed } from "./lab-scene.ts";
+import { type LabFleet, LIMIT_MS } from "./lab-fleet.ts";
+import { NAMESPACE, timed } from "./lab-scene.ts";
 
 /** Longer trials of the lab's fleet. Afterwards all hosts are Ready again. */
-
-export interface Trial {
-  readonly lab: Lab;
-  readonly scene: LabScene;
-  readonly timeoutMs: number;
-}
 
 const TOKEN_FILE = "/root/shop.token";
 
@@ -19,13 +13,13 @@ const TOKEN_FILE = "/root/shop.token";
  * @param used the command with which the host has joined
  */
 export async function refuseForeignCredentials(
-  { lab, scene, timeoutMs }: Trial,
+  fleet: LabFleet,
   name: string,
   used: readonly string[],
 ): Promise<void> {
-  const run = (host: string, line: string) => lab.exec(host, ["sh", "-c", line], { timeoutMs });
+  const { lab, scene } = fleet;
   const create = "forage token create --role editor --namespace shop --ttl 1d";
-  await run("coordinator", `umask 077 && ${create} > ${TOKEN_FILE}`);
+  await fleet.onHost("coordinator", `umask 077 && ${create} > ${TOKEN_FILE}`);
   const crossing = ["get", "pods", "--namespace", NAMESPACE, "--token-file", TOKEN_FILE];
   const foreign = await lab.forage(crossing, { allowFailure: true });
   assert.notEqual(foreign.exitCode, 0);
@@ -35,34 +29,34 @@ export async function refuseForeignCredentials(
   await scene.until("the coordinator has ended the host's session", async () => {
     return !(await scene.nodes()).some((node) => node.name === name);
   });
-  await run(name, "systemctl stop forage-agent && mv /var/lib/forage/agent/identity /root/");
+  await fleet.onHost(name, "systemctl stop forage-agent && mv /var/lib/forage/agent/identity /root/");
   const host = lab.host(name);
   const other = await joinCommand(lab, { ...host, name: "h9" });
   const stolen = other.map((word) => (word === "h9" ? name : word));
   for (const command of [used, stolen]) {
-    const { exitCode, stderr } = await lab.exec(name, command, { allowFailure: true, timeoutMs });
+    const { exitCode, stderr } = await lab.exec(name, command, { allowFailure: true, timeoutMs: LIMIT_MS });
     assert.notEqual(exitCode, 0);
     assert.match(stderr, /token/);
   }
-  await lab.exec(name, await joinCommand(lab, host), { timeoutMs });
+  await lab.exec(name, await joinCommand(lab, host), { timeoutMs: LIMIT_MS });
   await scene.allReady();
 }
 
 /** Upgrades all hosts, one after the other, while requests go on: none may fail, and no container may be restarted. */
 export async function upgradeUnderLoad(
-  { lab, scene, timeoutMs }: Trial,
+  fleet: LabFleet,
   { version, port }: { readonly version: string; readonly port: number },
 ): Promise<string> {
+  const { lab, scene } = fleet;
   const before = await scene.allRunning();
   const load = await scene.startLoad(lab.host("h1").address, port);
   try {
     const { seconds } = await timed(async () => {
       for (const { name, runsAgent } of lab.hosts) {
         const program = runsAgent ? "forage-agent" : "forage-coordinator";
-        const install = `apt-get -qq update && apt-get -qq --yes install ${program}`;
-        await lab.exec(name, ["sh", "-c", install], { timeoutMs });
-        const { stdout } = await lab.exec(name, ["dpkg-query", "--show", program]);
-        assert.ok(stdout.includes(version), stdout);
+        await fleet.onHost(name, `apt-get -qq update && apt-get -qq --yes install ${program}`);
+        const installed = await fleet.onHost(name, `dpkg-query --show ${program}`);
+        assert.ok(installed.includes(version), installed);
         await scene.allReady();
       }
     });

@@ -21,7 +21,11 @@ test("every test file is in one group, and those that run containers are apart f
 
 test("files that measure run alone, and each of the list is there", () => {
   const { alone } = selectTestFiles(root, []);
-  assert.deepEqual(alone, ["agent/test/driver/tasks.e2e.test.ts", "hack/e2e/lab.e2e.test.ts"]);
+  assert.deepEqual(alone, [
+    "agent/test/driver/tasks.e2e.test.ts",
+    "hack/e2e/lab-faults.e2e.test.ts",
+    "hack/e2e/lab.e2e.test.ts",
+  ]);
 });
 
 test("files that only compute are those of the simulations and of the scheduler", () => {

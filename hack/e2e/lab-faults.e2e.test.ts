@@ -1,0 +1,156 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { missingForLab, testedKinds } from "../lab-hosts/host-kinds.ts";
+import { IMAGE, LabFleet, LIMIT_MS, REPLICAS, uids } from "../system/lab-fleet.ts";
+import { idleNear, timed } from "../system/lab-scene.ts";
+import { refuseForeignCredentials } from "../system/lab-trials.ts";
+
+const LIMIT = { timeout: LIMIT_MS };
+/** Overwrites the middle of every file of the store. */
+const DAMAGE = `cd /var/lib/forage/coordinator/store && find . -type f -size +200c | while read -r file; do
+  dd if=/dev/urandom of="$file" bs=1 count=64 seek=$(($(stat -c %s "$file") / 2)) conv=notrunc status=none
+done`;
+const SLOW_CLOCK = `mkdir -p /etc/systemd/system/forage-agent.service.d
+cat > /etc/systemd/system/forage-agent.service.d/clock.conf << END
+[Service]
+Environment=LD_PRELOAD=$(find /usr/lib -name libfaketime.so.1) FAKETIME=-1h FAKETIME_DONT_FAKE_MONOTONIC=1
+END
+systemctl daemon-reload && systemctl restart --no-block forage-agent`;
+/** Less than the coordinator's store keeps free. */
+const LEFT_BYTES = 4 * 1024 * 1024;
+
+for (const kind of testedKinds(process.env)) testFaults(kind);
+
+function testFaults(kind: string): void {
+  const skip = missingForLab(process.env);
+  describe(`faults of booted hosts (${kind})`, { concurrency: false, skip }, () => {
+    let fleet: LabFleet;
+    /** The command with which h3 has joined. */
+    let used: readonly string[] = [];
+
+    before(async () => {
+      fleet = await LabFleet.boot(kind);
+      await fleet.installCoordinator();
+      [, , used = []] = await Promise.all(["h1", "h2", "h3"].map((name) => fleet.joinHost(name)));
+      await fleet.loadImage("h1", "h2", "h3");
+      await fleet.replacePodsSoon();
+      await fleet.applyBundle();
+      await fleet.scene.serving("web", REPLICAS);
+    }, LIMIT);
+    after(() => fleet?.close(), LIMIT);
+
+    test(
+      "a host that is cut off runs on and restarts containers, and its surplus ends after healing",
+      LIMIT,
+      async (t) => {
+        const { lab, scene } = fleet;
+        const before = await scene.running("h3");
+        assert.ok(before.length >= 2);
+        await lab.partition(["h3"]);
+        await scene.until("h3 is Unreachable", () => fleet.isUnreachable("h3"));
+        await fleet.untilReplaced("h3");
+        assert.deepEqual(await scene.running("h3"), before);
+        const [victim = "", ...others] = before;
+        await fleet.onHost("h3", `ctr --namespace forage tasks kill --signal SIGKILL ${victim}`);
+        const restarted = await timed(() =>
+          scene.until("its own agent restarts a killed container", async () => {
+            const running = await scene.running("h3");
+            return running.length === before.length && !running.includes(victim) ? running : undefined;
+          }),
+        );
+        assert.ok(others.every((id) => restarted.value.includes(id)));
+        const { seconds } = await timed(async () => {
+          await lab.heal();
+          await scene.allReady();
+          await fleet.onlyTheKnown();
+        });
+        t.diagnostic(
+          `a killed container runs again after ${restarted.seconds} s, the surplus has stopped ${seconds} s after healing`,
+        );
+        await scene.serving("web", REPLICAS);
+      },
+    );
+
+    test("a full disk of the coordinator refuses writes, and nothing else stops", LIMIT, async (t) => {
+      const { scene } = fleet;
+      const before = await scene.allRunning();
+      const store = "/var/lib/forage/coordinator";
+      const changed = [idleNear("beside", IMAGE, { nodeSelector: { zone: "z2" } })];
+      const free = Number(await fleet.onHost("coordinator", `df --output=avail -B1 ${store} | tail -n 1`));
+      t.after(() => fleet.onHost("coordinator", `rm -f ${store}/filler`));
+      await fleet.onHost("coordinator", `fallocate --length ${free - LEFT_BYTES} ${store}/filler`);
+      // Until then it takes a small change, whose rollout would wait for the disk.
+      await scene.until("the coordinator has noticed that its disk is full", async () =>
+        /MiB are free/.test((await scene.readiness()).join()),
+      );
+      const refusal = await scene.refusal(changed);
+      assert.match(refusal ?? "", /disk|space/);
+      assert.deepEqual(await scene.allRunning(), before);
+      await scene.allReady();
+      await fleet.onHost("coordinator", `rm ${store}/filler`);
+      await scene.until("the coordinator is ready", async () => (await scene.readiness()).length === 0);
+      assert.equal(await scene.refusal(changed), undefined);
+      const [beside] = await scene.serving("beside", 1);
+      assert.equal(beside?.node, "h2");
+      await fleet.onlyTheKnown();
+    });
+
+    test("a damaged store is refused, and its backup brings everything back as it was", LIMIT, async () => {
+      const { scene } = fleet;
+      const before = await scene.allRunning();
+      const pods = uids(await scene.pods("web"));
+      const onCoordinator = (line: string): Promise<string> => fleet.onHost("coordinator", line);
+      const tool = (command: string): string =>
+        `forage-coordinator ${command} --config /etc/forage/coordinator.yaml`;
+      await onCoordinator("systemctl stop forage-coordinator");
+      await onCoordinator(tool("backup /var/backups/forage"));
+      await onCoordinator(DAMAGE);
+      await onCoordinator("systemctl start --no-block forage-coordinator");
+      await scene.until("the coordinator names the damage", async () => {
+        const log = await onCoordinator(
+          "journalctl --boot --unit forage-coordinator --lines 40 --output cat",
+        );
+        return /damaged|corrupt/i.test(log);
+      });
+      await onCoordinator("systemctl stop forage-coordinator");
+      await onCoordinator("mv /var/lib/forage/coordinator/store /var/lib/forage/coordinator/store.damaged");
+      await onCoordinator(tool("restore /var/backups/forage"));
+      await onCoordinator("systemctl start forage-coordinator");
+      await scene.allReady();
+      assert.deepEqual(uids(await scene.serving("web", REPLICAS)), pods);
+      assert.deepEqual(await scene.allRunning(), before);
+    });
+
+    test(
+      "a host whose clock is an hour slow names the clocks, and its containers run on",
+      LIMIT,
+      async () => {
+        const { scene } = fleet;
+        const before = await scene.running("h3");
+        await fleet.onHost("h3", "apt-get -qq --yes install faketime");
+        await fleet.onHost("h3", SLOW_CLOCK);
+        await scene.until("the agent names the clocks", async () => {
+          const log = await fleet.onHost(
+            "h3",
+            "journalctl --boot --unit forage-agent --lines 200 --output cat",
+          );
+          return /not valid by this host's clock/.test(log);
+        });
+        assert.deepEqual(await scene.running("h3"), before);
+        await fleet.onHost(
+          "h3",
+          "rm -r /etc/systemd/system/forage-agent.service.d && systemctl daemon-reload",
+        );
+        await fleet.onHost("h3", "systemctl restart forage-agent");
+        await scene.allReady();
+        await fleet.onlyTheKnown();
+      },
+    );
+
+    test("used, foreign and revoked credentials are refused", LIMIT, async () => {
+      await refuseForeignCredentials(fleet, "h3", used);
+      await fleet.scene.serving("web", REPLICAS);
+      await fleet.onlyTheKnown();
+    });
+  });
+}

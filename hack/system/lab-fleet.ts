@@ -1,0 +1,146 @@
+import { join } from "node:path";
+import { showProgress } from "../instance/progress.ts";
+import { joinCommand, providePackages, usePackages } from "../lab-hosts/install-fleet.ts";
+import { Lab } from "../lab-hosts/lab.ts";
+import { planHosts } from "../lab-hosts/lab-plan.ts";
+import { loadImage } from "../lab-hosts/load-image.ts";
+import { buildBusyboxImage } from "../lib/busybox-image.ts";
+import { claimLab } from "./claim-lab.ts";
+import { idleNear, LabScene, zonedWeb } from "./lab-scene.ts";
+
+/** Three hosts with an agent in three zones, and a coordinator on a host of its own, as tests use them. */
+
+export const IMAGE = "localhost/forage/busybox:1";
+/** The pods of the service `web`: two on each host. */
+export const REPLICAS = 6;
+export const NODE_PORT = 30_080;
+/** The longest that one command on a host, and one test, may take. */
+export const LIMIT_MS = 240_000;
+
+const CHECKOUT = join(import.meta.dirname, "..", "..");
+const AGENTS = 3;
+const FIRST_VERSION = "0.1.0";
+/** A node's pods are replaced soon after it is lost, so that the tests needn't wait. */
+const SETTINGS = "\nnodes:\n  unreachableTolerationSeconds: 3\n  recoveryGraceSeconds: 1\n";
+const QUIET = showProgress(
+  () => {},
+  false,
+  () => 0,
+);
+
+export class LabFleet {
+  readonly lab: Lab;
+  readonly scene: LabScene;
+  readonly #release: () => Promise<void>;
+
+  private constructor(lab: Lab, release: () => Promise<void>) {
+    this.lab = lab;
+    this.scene = new LabScene(lab);
+    this.#release = release;
+  }
+
+  /** Boots bare hosts of the kind, which can install the packages of this checkout. */
+  static async boot(kind: string): Promise<LabFleet> {
+    const { name: labName, release } = await claimLab();
+    try {
+      const lab = await Lab.create(labName, kind, planHosts({ count: AGENTS, coordinatorOwnHost: true }));
+      await lab.driver.prepare(() => {});
+      await providePackages(lab, CHECKOUT, FIRST_VERSION, QUIET);
+      await Promise.all(lab.hosts.map(({ name }) => lab.boot(name)));
+      for (const host of lab.hosts) await usePackages(lab, host);
+      return new LabFleet(lab, release);
+    } catch (error) {
+      await release();
+      throw error;
+    }
+  }
+
+  /** Removes the hosts with everything on them. */
+  close(): Promise<void> {
+    return this.#release();
+  }
+
+  /** Builds the packages of this checkout with another version. Hosts find them at their next `apt-get update`. */
+  async provide(version: string): Promise<void> {
+    await providePackages(this.lab, CHECKOUT, version, QUIET);
+  }
+
+  /** Runs a shell's command line on the host and returns what it prints. */
+  async onHost(name: string, line: string): Promise<string> {
+    return (await this.lab.exec(name, ["sh", "-c", line], { timeoutMs: LIMIT_MS })).stdout;
+  }
+
+  async installCoordinator(): Promise<void> {
+    await this.onHost("coordinator", "apt-get -qq --yes install forage-coordinator");
+  }
+
+  /** Installs the agent and joins with the one command that an operator pastes. Returns the part of it that joins. */
+  async joinHost(name: string): Promise<readonly string[]> {
+    const command = await joinCommand(this.lab, this.lab.host(name));
+    await this.onHost(name, `apt-get -qq --yes install forage-agent && ${command.join(" ")}`);
+    return command;
+  }
+
+  /** Lets the hosts start containers of IMAGE. */
+  async loadImage(...hosts: readonly string[]): Promise<void> {
+    await loadImage(this.lab, hosts, await buildBusyboxImage({ name: IMAGE }));
+  }
+
+  /** Lets the coordinator replace pods soon, and returns when all nodes are Ready again. */
+  async replacePodsSoon(): Promise<void> {
+    const settings = SETTINGS.replaceAll("\n", "\\n");
+    await this.onHost("coordinator", `printf '${settings}' >> /etc/forage/coordinator.yaml`);
+    await this.onHost("coordinator", "systemctl restart forage-coordinator");
+    await this.scene.allReady();
+  }
+
+  /** Applies a service of pods in all zones, a pod of the first zone and one beside it. */
+  async applyBundle(): Promise<void> {
+    await this.scene.apply([
+      zonedWeb(REPLICAS, IMAGE),
+      {
+        name: "web",
+        service: {
+          ...{ target: "web", type: "NodePort" },
+          ports: [{ name: "http", port: 80, targetPort: 8080, nodePort: NODE_PORT }],
+        },
+      },
+      idleNear("near", IMAGE, { nodeSelector: { zone: "z1" } }),
+      idleNear("beside", IMAGE, {
+        affinity: {
+          podAffinity: {
+            required: [{ labelSelector: { matchLabels: { app: "near" } }, topologyKey: "zone" }],
+          },
+        },
+      }),
+    ]);
+  }
+
+  async isUnreachable(name: string): Promise<boolean> {
+    return (await this.scene.nodes()).some((node) => node.name === name && node.isUnreachable);
+  }
+
+  /** Waits until all pods of `web` are ready on other hosts than this one. */
+  async untilReplaced(name: string): Promise<void> {
+    await this.scene.until(`the pods of ${name} are replaced`, async () => {
+      const ready = (await this.scene.pods("web")).filter((pod) => pod.node !== name && pod.ready);
+      return ready.length === REPLICAS;
+    });
+  }
+
+  /** Waits until the containers of all hosts are exactly those of the pods that the coordinator knows. */
+  async onlyTheKnown(): Promise<void> {
+    await this.scene.until("every container belongs to one pod", async () => {
+      const workloads = ["web", "near", "beside"];
+      const pods = (await Promise.all(workloads.map((name) => this.scene.pods(name)))).flat();
+      const running = await this.scene.allRunning();
+      return (
+        running.length === pods.length && pods.every(({ containers: [id = ""] }) => running.includes(id))
+      );
+    });
+  }
+}
+
+export function uids(pods: readonly { readonly uid: string }[]): readonly string[] {
+  return pods.map(({ uid }) => uid).sort();
+}
