@@ -20,6 +20,14 @@ export interface LabNode {
   readonly isUnreachable: boolean;
 }
 
+/** An entry of the audit log for a call that was refused. */
+export interface LabRefusal {
+  readonly event: string;
+  readonly method?: string;
+  readonly caller?: string;
+  readonly message?: string;
+}
+
 interface WirePod {
   readonly uid: string;
   readonly name: string;
@@ -104,6 +112,13 @@ export class LabScene {
     const url = `http://127.0.0.1:${HTTP_PORT}/readyz`;
     const { stdout } = await this.lab.exec(this.lab.coordinator.name, ["curl", "--silent", url]);
     return (JSON.parse(stdout) as { readonly reasons: readonly string[] }).reasons;
+  }
+
+  /** Returns the newest refused calls of the audit log. */
+  async refusals(): Promise<readonly LabRefusal[]> {
+    const { stdout } = await this.lab.forage(["audit", "--limit", "1000", "--output", "json"]);
+    const entries = [JSON.parse(stdout) as LabRefusal | readonly LabRefusal[]].flat() as LabRefusal[];
+    return entries.filter(({ event }) => event === "refused");
   }
 
   /** Returns the ids of the containers that run on the host, whether or not the coordinator has them. */

@@ -9,7 +9,7 @@ const TOKEN_FILE = "/root/shop.token";
 
 /**
  * Shows that these are refused: a token of another namespace, a join token that was used, one for another host, and the identity of a
- * host that was removed. The host joins again at the end.
+ * host that was removed; and that the audit log has them. The host joins again at the end.
  * @param used the command with which the host has joined
  */
 export async function refuseForeignCredentials(
@@ -26,8 +26,9 @@ export async function refuseForeignCredentials(
   assert.match(foreign.stderr, /shop|permission|allowed/i);
 
   await lab.forage(["node", "remove", name, "--force"]);
-  await scene.until("the coordinator has ended the host's session", async () => {
-    return !(await scene.nodes()).some((node) => node.name === name);
+  await scene.until("the host's certificate is refused, and the refusal recorded", async () => {
+    const caller = `node ${name} (certificate not accepted)`;
+    return (await scene.refusals()).some((refusal) => refusal.caller === caller);
   });
   await fleet.onHost(name, "systemctl stop forage-agent && mv /var/lib/forage/agent/identity /root/");
   const host = lab.host(name);
@@ -40,6 +41,13 @@ export async function refuseForeignCredentials(
   }
   await lab.exec(name, await joinCommand(lab, host), { timeoutMs: LIMIT_MS });
   await scene.allReady();
+
+  const refusals = await scene.refusals();
+  assert.ok(refusals.some(({ caller = "" }) => caller.startsWith("token:")));
+  const joins = refusals.filter(({ method = "" }) => method.endsWith("/Join"));
+  assert.ok(joins.some(({ message = "" }) => message.includes("has been used")));
+  const { stdout } = await lab.forage(["audit", "--verify"]);
+  assert.match(stdout, /form one chain/);
 }
 
 /** Upgrades all hosts, one after the other, while requests go on: none may fail, and no container may be restarted. */
