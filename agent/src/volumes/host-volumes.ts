@@ -15,6 +15,7 @@ import { MOUNT_NFS } from "./nfs-volume.ts";
 import { prepareVolume, type ReadyVolume, updateVolume, type VolumeDependencies } from "./prepare-volume.ts";
 import { ChildRunner } from "./run-child.ts";
 import { pinSubPath } from "./sub-path.ts";
+import { unfinishedProgramsEnd } from "./unfinished-programs.ts";
 import { VolumeLayout } from "./volume-layout.ts";
 import {
   type ClaimState,
@@ -52,6 +53,7 @@ export interface HostVolumesParts {
 export class HostVolumes implements PodVolumes {
   readonly #layout: VolumeLayout;
   readonly #dependencies: VolumeDependencies;
+  readonly #clock: Clock;
   readonly #mutex = new KeyedMutex();
   readonly #prepared = new Map<string, ReadonlyMap<string, ReadyVolume>>();
 
@@ -60,6 +62,7 @@ export class HostVolumes implements PodVolumes {
     const logDamage: NoteDamage = (path, reason, remedy) =>
       events.warn("volume-record-damaged", { path, reason, remedy });
     const layout = new VolumeLayout(directory);
+    this.#clock = clock;
     const children = new ChildRunner();
     const mounts = new Mounts(children);
     const base = {
@@ -90,6 +93,7 @@ export class HostVolumes implements PodVolumes {
 
   async recover({ knownUids, inUse }: PodsToRecover, signal: AbortSignal): Promise<void> {
     await this.#openLayout(signal);
+    await unfinishedProgramsEnd(this.#layout.root, this.#clock);
     const found = await Promise.all(this.#layout.homes.map((home) => readdir(home)));
     const unknown = new Set(found.flat().filter((uid) => !knownUids.has(uid)));
     for (const uid of unknown) {

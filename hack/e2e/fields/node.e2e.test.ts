@@ -76,12 +76,13 @@ describe("what pods get of a node: images, disk and room", { concurrency: false 
         status?.containers?.[0]?.waiting?.reason === "ErrImageDenied";
       const { status } = await lab.until("locked", "is denied", denied);
       assert.match(status?.containers?.[0]?.waiting?.message ?? "", /locked/);
+      // Later the image is on the host for all pods of the namespace.
+      await lab.until("locked-out", "is denied", denied);
       await putObject(lab.system, "e2e", {
         name: "login",
         spec: { $case: "registryCredential", value: { server: registry.address, ...LOGIN } },
       });
       await lab.ready("locked");
-      await lab.until("locked-out", "is denied", denied);
 
       assert.match(await filesWith("locked"), /\.log$/m, "logs are searched");
       for (const secret of [LOGIN.password, btoa(`${LOGIN.username}:${LOGIN.password}`)])
