@@ -15,7 +15,7 @@ import { DestinationRelay } from "../src/destination/relay.ts";
 import { RelayServer } from "../src/destination/relay-server.ts";
 import { Upstream } from "../src/destination/upstream.ts";
 
-const LIMIT = { timeout: 60_000 };
+const LIMIT = { timeout: 180_000 };
 const WEB = "web.shop.svc.cluster.local:80";
 
 test(

@@ -8,7 +8,7 @@ import { execPath } from "node:process";
 import { type TestContext, test } from "node:test";
 
 const MAIN = join(import.meta.dirname, "../src/log-guard/main.ts");
-const LIMIT = { timeout: 90_000 };
+const LIMIT = { timeout: 180_000 };
 const CHUNK = Buffer.from(`${"x".repeat(99)}\n`.repeat(10_000));
 const MIB = 2 ** 20;
 

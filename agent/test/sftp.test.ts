@@ -18,7 +18,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 
-const LIMIT = { timeout: 60_000 };
+const LIMIT = { timeout: 180_000 };
 const USER = 33_333;
 const MODULE = join(import.meta.dirname, "../src/sessions/sftp/serve-sftp.ts");
 /** As the agent's program does it, without the rest of the agent. */

@@ -5,7 +5,7 @@ import type { ExecRequest } from "@forage/proto/forage/operator/v1/operator";
 import { FakeCoordinator } from "./fake-coordinator.ts";
 import { type Result, runCommand } from "./run-command.ts";
 
-const LIMIT = { timeout: 60_000 };
+const LIMIT = { timeout: 180_000 };
 const TOKEN = "t".repeat(32);
 let fake: FakeCoordinator;
 const forage = (...args: string[]): Promise<Result> => runCommand(args, { env: fake.env });

@@ -8,7 +8,7 @@ import { aContainerService, aRequest, watchToEnd } from "./support/requests.ts";
 import { until } from "./support/until.ts";
 import { startWorld } from "./support/world.ts";
 
-const LIMIT = { timeout: 60_000 };
+const LIMIT = { timeout: 180_000 };
 
 async function setUp(t: TestContext) {
   const world = await startWorld(t);

@@ -10,7 +10,7 @@ import { HollowAgent } from "./support/hollow-agent.ts";
 import { aContainerService, aRequest } from "./support/requests.ts";
 import { startWorld, type World } from "./support/world.ts";
 
-const LIMIT = { timeout: 60_000 };
+const LIMIT = { timeout: 180_000 };
 
 async function aBrowser(
   t: TestContext,

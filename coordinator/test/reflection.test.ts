@@ -14,7 +14,7 @@ import { servedDefinitions } from "../src/services.ts";
 import { callsOf } from "./support/calls.ts";
 import { startWorld, type World } from "./support/world.ts";
 
-const LIMIT = { timeout: 60_000 };
+const LIMIT = { timeout: 180_000 };
 type Question = ServerReflectionRequest["messageRequest"];
 
 /** Sends each question on one stream and returns the answers. */

@@ -70,7 +70,7 @@ test("after a start nothing is decided before the node that has seen later data 
   assert.equal(back.assignments.size, 0);
 });
 
-test("after a start decisions follow once all nodes have connected", { timeout: 60_000 }, async (t) => {
+test("after a start decisions follow once all nodes have connected", { timeout: 180_000 }, async (t) => {
   const { world, ahead, other } = await restartedWithoutPods(t);
   const agents = [ahead.again({ name: "n1", pods: [] })];
   assert.deepEqual(await podNames(world), []);
@@ -124,7 +124,7 @@ test("a node that joined after the copy proves the roll-back by what it has rece
 });
 
 for (const change of ["is unknown to the copy", "had been revoked when it was made"] as const) {
-  test(`a node that ${change} proves the roll-back and is refused`, { timeout: 60_000 }, async (t) => {
+  test(`a node that ${change} proves the roll-back and is refused`, { timeout: 180_000 }, async (t) => {
     const world = await startWorld(t);
     const agent = await HollowAgent.start(world, { name: "n1" });
     agent.close();
@@ -147,7 +147,9 @@ for (const change of ["is unknown to the copy", "had been revoked when it was ma
   });
 }
 
-test("a certificate that began before the newest known one stays refused", { timeout: 60_000 }, async (t) => {
+test("a certificate that began before the newest known one stays refused", {
+  timeout: 180_000,
+}, async (t) => {
   const { world, back } = await renewedAfterTheCopy(t);
   const later = { seconds: 1n << 40n, nanos: 0 };
   await world.restart(() => changeNode(world, (node) => ({ ...node, certificateBegins: later })));

@@ -37,7 +37,7 @@ test("a workspace is reached by its URL and by SSH while it runs, and that count
 });
 
 for (const kind of ["command", "forwarded port"] as const)
-  test(`a ${kind} through the API counts as activity while it is open`, { timeout: 60_000 }, async (t) => {
+  test(`a ${kind} through the API counts as activity while it is open`, { timeout: 180_000 }, async (t) => {
     const { world, agent, calls, reaches, port } = await setUp(t);
     await calls.startWorkspace(aStart());
     await reaches("instance-1", WorkspacePhase.RUNNING);

@@ -16,7 +16,7 @@ import { startSshServer } from "../src/workspaces/ssh/ssh-server.ts";
 import { SSH_SCHEMA } from "../src/workspaces/ssh/ssh-settings.ts";
 import { tunnelToCommand, tunnelToPort } from "./support/tunnels.ts";
 
-const LIMIT = { timeout: 30_000 };
+const LIMIT = { timeout: 180_000 };
 const TOKEN = "abcdefghijklmnopqrstuvwxyz012345";
 
 test("runs a command with its input, output, errors and exit code", LIMIT, async (t) => {

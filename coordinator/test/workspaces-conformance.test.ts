@@ -18,7 +18,7 @@ import { until } from "./support/until.ts";
 import { FakeWorkspaceNode } from "./support/workspaces/fake-workspace-node.ts";
 import { aStart, startWorkspaceWorld } from "./support/workspaces/workspace-world.ts";
 
-const LIMIT = { timeout: 60_000 };
+const LIMIT = { timeout: 180_000 };
 const SSH_KEY = `ssh-ed25519 ${"A".repeat(68)} someone@example`;
 
 function startWith(change: (request: StartWorkspaceRequest) => void, id = "bad"): StartWorkspaceRequest {

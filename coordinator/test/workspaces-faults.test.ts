@@ -11,7 +11,7 @@ import { until } from "./support/until.ts";
 import { FakeWorkspaceNode } from "./support/workspaces/fake-workspace-node.ts";
 import { aStart, startWorkspaceWorld } from "./support/workspaces/workspace-world.ts";
 
-const LIMIT = { timeout: 60_000 };
+const LIMIT = { timeout: 180_000 };
 const HOUR_MS = 3_600_000;
 const ID = "instance-1";
 

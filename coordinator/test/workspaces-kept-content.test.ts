@@ -7,7 +7,7 @@ import { status } from "@grpc/grpc-js";
 import { until } from "./support/until.ts";
 import { aStart, startWorkspaceWorld } from "./support/workspaces/workspace-world.ts";
 
-const LIMIT = { timeout: 60_000 };
+const LIMIT = { timeout: 180_000 };
 const ID = "instance-1";
 
 test(

@@ -5,7 +5,7 @@ import { status } from "@grpc/grpc-js";
 import { until } from "./support/until.ts";
 import { aStart, startWorkspaceWorld } from "./support/workspaces/workspace-world.ts";
 
-const LIMIT = { timeout: 60_000 };
+const LIMIT = { timeout: 180_000 };
 
 test("an equal image build that runs already answers for the new one", LIMIT, async (t) => {
   const { calls, reaches } = await startWorkspaceWorld(t);

@@ -9,7 +9,7 @@ import { test } from "node:test";
 import { waitFor } from "../lib/wait-for.ts";
 
 const PRELOAD = join(import.meta.dirname, "..", "tests", "enter-own-network.ts");
-const LIMIT = { timeout: 60_000 };
+const LIMIT = { timeout: 180_000 };
 
 test(
   "a test file has a network with an address and a route of its own, which is gone at its end",

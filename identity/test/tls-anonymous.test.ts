@@ -5,7 +5,7 @@ import type { TlsServerOptions } from "../src/tls-server/tls-server.ts";
 import { aNode, anAuthority, until } from "./cluster.ts";
 import { type Cleanups, startTls } from "./started-tls.ts";
 
-describe("TlsServer and connections without a certificate", { timeout: 60_000 }, () => {
+describe("TlsServer and connections without a certificate", { timeout: 300_000 }, () => {
   let ca: CertificateAuthority;
   const cleanups: Cleanups = [];
   const start = (options: Partial<TlsServerOptions>) => startTls(ca, cleanups, options);

@@ -13,7 +13,7 @@ import { type Cleanups, startTls } from "./started-tls.ts";
 
 const DAY_MS = 86_400_000;
 
-describe("TlsServer", { timeout: 60_000 }, () => {
+describe("TlsServer", { timeout: 300_000 }, () => {
   let ca: CertificateAuthority;
   const cleanups: Cleanups = [];
 

@@ -7,7 +7,7 @@ import { DestinationService } from "@forage/proto/destination";
 import { Server, ServerCredentials, type ServerWritableStream, status } from "@grpc/grpc-js";
 import { CallLimits, type CallLimitsOptions } from "./call-limits.ts";
 
-const LIMIT = { timeout: 60_000 };
+const LIMIT = { timeout: 180_000 };
 
 test("limits the calls of an address over all its connections", LIMIT, async (t) => {
   const { connectAgain, limits, handled } = await served(t, { maxCallsPerAddress: 3 });

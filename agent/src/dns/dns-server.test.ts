@@ -17,7 +17,7 @@ import { DnsServer, type DnsServerOptions } from "./dns-server.ts";
 import { Forwarder } from "./forwarder.ts";
 import { framed, type QueryServer, queryOver } from "./query-server.ts";
 
-const LIMIT = { timeout: 60_000 };
+const LIMIT = { timeout: 180_000 };
 
 test(
   "pods find services by name, and see whether there is a name or nothing of the type",

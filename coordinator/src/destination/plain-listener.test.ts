@@ -20,7 +20,7 @@ import { systemClock } from "../time/clock.ts";
 import { Directory } from "./directory.ts";
 import { type PlainDestination, startPlainDestination } from "./plain-listener.ts";
 
-test("a client that has stopped reading doesn't hold up the end", { timeout: 60_000 }, async (t) => {
+test("a client that has stopped reading doesn't hold up the end", { timeout: 180_000 }, async (t) => {
   const { directory, listener, stopping } = await started(t);
   const session = connectTo(t, listener, { initialWindowSize: 0 });
   const call = callOf(session, "io.linkerd.proxy.destination.Destination/Get");
@@ -36,7 +36,7 @@ test("a client that has stopped reading doesn't hold up the end", { timeout: 60_
 
 // Proxies go on by profiles where there are no policies, but only after just this answer.
 for (const method of ["outbound.OutboundPolicies/Watch", "inbound.InboundServerPolicies/WatchPort"]) {
-  test(`${method} is unimplemented`, { timeout: 60_000 }, async (t) => {
+  test(`${method} is unimplemented`, { timeout: 180_000 }, async (t) => {
     const { listener } = await started(t);
     const call = callOf(connectTo(t, listener), `io.linkerd.proxy.${method}`);
     call.end(framed(Buffer.alloc(0)));

@@ -51,7 +51,7 @@ test("closing waits neither for idle connections nor for the rest of a request",
   await server.close();
 });
 
-test("half requests don't keep others out, and the oldest are closed", { timeout: 60_000 }, async (t) => {
+test("half requests don't keep others out, and the oldest are closed", { timeout: 180_000 }, async (t) => {
   const limits = { maxConnections: 20, maxIdle: 6, maxIdlePerAddress: 4 };
   const listen = { host: "127.0.0.1", port: 0 };
   const server = await startHttpServer({ listen, metrics, readiness: ready, limits });

@@ -7,7 +7,7 @@ import { aView, opsOf } from "../../test/support/view.ts";
 import { MetricsCollector } from "./metrics-collector.ts";
 import { MetricsOutbox } from "./metrics-outbox.ts";
 
-const LIMIT = { timeout: 60_000 };
+const LIMIT = { timeout: 180_000 };
 const QUEUE = { name: "queue", targetType: "AverageValue", targetValue: "10" };
 const scaled = (policy: object, specHash = "1") =>
   aWorkloadEntry({ specHash, spec: { scaling: { autoscaling: { maxReplicas: 5, ...policy } } } });

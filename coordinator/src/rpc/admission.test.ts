@@ -9,7 +9,7 @@ import { Admission, type AdmissionOptions } from "./admission.ts";
 import type { Caller } from "./caller.ts";
 import { serverOptions } from "./server-options.ts";
 
-const LIMIT = { timeout: 60_000 };
+const LIMIT = { timeout: 180_000 };
 const JOIN = "/forage.agent.v1.EnrollmentService/Join";
 const APPLY = "/forest.v1.ForageService/ApplyResources";
 const ANONYMOUS: Caller = { kind: "anonymous" };

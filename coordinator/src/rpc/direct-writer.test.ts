@@ -9,7 +9,7 @@ import { Admission } from "./admission.ts";
 import { directWriter, Framer } from "./direct-writer.ts";
 import { serve } from "./serve.ts";
 
-const LIMIT = { timeout: 60_000 };
+const LIMIT = { timeout: 180_000 };
 /** A method that callers may use: others are denied. */
 const PATH = "/io.linkerd.proxy.destination.Destination/Get";
 

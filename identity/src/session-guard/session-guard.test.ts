@@ -9,7 +9,7 @@ import { Offenders, SessionGuard, type SessionGuardOptions } from "./session-gua
 const ENHANCE_YOUR_CALM = 11;
 const PATH = "/test.Guarded/Call";
 
-describe("SessionGuard", { timeout: 60_000 }, () => {
+describe("SessionGuard", { timeout: 300_000 }, () => {
   it("cuts a connection that resets its streams at once, and no further stream reaches a handler", async (t) => {
     const { connect, calls, offences, guard } = await served(t);
     const peer = await connect();

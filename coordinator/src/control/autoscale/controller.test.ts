@@ -9,7 +9,7 @@ import { MetricsCollector } from "../../metrics/metrics-collector.ts";
 import type { EventInput } from "../../model/event.ts";
 import { AutoscaleController } from "./controller.ts";
 
-const LIMIT = { timeout: 60_000 };
+const LIMIT = { timeout: 180_000 };
 const INTERVAL_MS = 15_000;
 const QUEUE = { customMetrics: [{ name: "queue", targetType: "AverageValue", targetValue: "10" }] };
 const CPU = { targetCpuUtilizationPercent: 50 };

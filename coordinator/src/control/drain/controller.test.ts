@@ -7,7 +7,7 @@ import { settled, until } from "../../../test/support/until.ts";
 import { aView } from "../../../test/support/view.ts";
 import { DrainController } from "./controller.ts";
 
-const LIMIT = { timeout: 20_000 };
+const LIMIT = { timeout: 180_000 };
 
 test("a node that was to come back takes pods again once it has booted", LIMIT, async (t) => {
   const { state } = await aDrainedNode(t, { uncordonOnReturn: true, bootId: "before" });

@@ -8,7 +8,7 @@ import { until } from "../../../test/support/until.ts";
 import { aView } from "../../../test/support/view.ts";
 import { DrainController } from "./controller.ts";
 
-const LIMIT = { timeout: 20_000 };
+const LIMIT = { timeout: 180_000 };
 
 for (const [what, where] of [
   ["evaluated", "refs"],

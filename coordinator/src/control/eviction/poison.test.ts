@@ -11,7 +11,7 @@ import type { Store } from "../../store/index.ts";
 import { EvictionController } from "./controller.ts";
 import { hasPodsToReplace } from "./pending-eviction.ts";
 
-const LIMIT = { timeout: 20_000 };
+const LIMIT = { timeout: 180_000 };
 
 for (const [what, property] of [
   ["evaluated", "boundAt"],

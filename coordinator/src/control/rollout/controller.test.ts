@@ -12,7 +12,7 @@ import type { RolloutEntry } from "../../state/entries.ts";
 import { UnschedulablePods } from "../placement/unschedulable-pods.ts";
 import { RolloutController } from "./controller.ts";
 
-const LIMIT = { timeout: 60_000 };
+const LIMIT = { timeout: 180_000 };
 
 test(
   "keeps a namespace's newest 500 finished rollouts with their apply ids, independent of the clock",

@@ -21,7 +21,7 @@ import type { Sink } from "../push.ts";
 import { PushServer, type PushServerOptions } from "./push-server.ts";
 import { pushedMethod } from "./pushed-method.ts";
 
-const LIMIT = { timeout: 60_000 };
+const LIMIT = { timeout: 180_000 };
 const { get } = DestinationService;
 const REQUEST = GetDestination.fromPartial({ path: "web:80" });
 

@@ -9,7 +9,7 @@ export interface ContentStoreFixture {
   readonly dispose: () => Promise<void>;
 }
 
-const LIMIT = { timeout: 60_000 };
+const LIMIT = { timeout: 180_000 };
 const never = new AbortController().signal;
 
 /** Declares, with node:test, every test that an engine of the content store must pass. */

@@ -18,7 +18,7 @@ import { MemoryContentStore } from "./memory-content-store.ts";
 import { TransferService } from "./transfer-service.ts";
 import type { TransferLimits } from "./transfer-slots.ts";
 
-const LIMIT = { timeout: 20_000 };
+const LIMIT = { timeout: 180_000 };
 const content = Buffer.alloc(600_000, "content ");
 const OBJECT = "u1/w1/i1_t1.tar.zst";
 const START = { instanceId: "i1", transferId: "t1", object: OBJECT, sizeBytes: 0n, sha256: "" };

@@ -25,7 +25,7 @@ import { Ingress } from "./ingress.ts";
 import { startIngressServer } from "./ingress-server.ts";
 import { INGRESS_SCHEMA } from "./ingress-settings.ts";
 
-const LIMIT = { timeout: 20_000 };
+const LIMIT = { timeout: 180_000 };
 const TOKEN = "abcdefghijklmnopqrstuvwxyz012345";
 const COOKIE = `_example_org_ws_i1_owner_=${TOKEN}`;
 const HOST = "w1.ws.example.org";
