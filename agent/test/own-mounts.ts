@@ -55,10 +55,17 @@ function removeDirectory(directory: string): void {
 }
 
 export function loopDevices(): readonly { readonly device: string; readonly file: string }[] {
-  return readdirSync("/sys/block")
-    .filter((name) => existsSync(`/sys/block/${name}/loop/backing_file`))
-    .map((name) => ({
-      device: `/dev/${name}`,
-      file: readFileSync(`/sys/block/${name}/loop/backing_file`, "utf8").trimEnd(),
-    }));
+  return readdirSync("/sys/block").flatMap((name) => {
+    const file = backingFileOf(name);
+    return file === undefined ? [] : [{ device: `/dev/${name}`, file }];
+  });
+}
+
+/** Returns undefined for a device that is free, or becomes free while it is read. */
+function backingFileOf(name: string): string | undefined {
+  try {
+    return readFileSync(`/sys/block/${name}/loop/backing_file`, "utf8").trimEnd();
+  } catch {
+    return undefined;
+  }
 }

@@ -1,13 +1,15 @@
 import assert from "node:assert/strict";
 import { fork } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
+import { VirtualClock } from "@forage/common/virtual-clock";
+import { run } from "../../hack/lib/run.ts";
 import { enterOwnMounts, whyNoOwnMounts } from "./own-mounts.ts";
 import { seededRandom } from "./sim/seeded-random.ts";
-import { aMount, VolumeHost } from "./volume-host.ts";
+import { aMount, MIB, VolumeHost } from "./volume-host.ts";
 import { busyPods } from "./volumes-work.ts";
 
 const obstacle = whyNoOwnMounts();
@@ -74,3 +76,17 @@ test(
     assert.deepEqual(await host.settled(), []);
   },
 );
+
+test("a device that a killed agent's program attaches too late is freed", options, async (t) => {
+  const host = await VolumeHost.setUp(t, parent);
+  const clock = new VirtualClock();
+  await host.start([], clock);
+  const file = join(host.dataDir, "disk", "late.img");
+  writeFileSync(file, Buffer.alloc(MIB));
+  await run("losetup", ["--find", "--", file]);
+  assert.equal(host.devices().length, 1);
+  clock.advance(15_000);
+  rmSync(file);
+  clock.advance(45_000);
+  assert.deepEqual(await host.settledDevices(0), []);
+});

@@ -8,14 +8,13 @@ import { checkClaimName, checkMounts, checkPod, checkPodUid } from "./check-spec
 import { ClaimStore } from "./claim-store.ts";
 import { DiskUseWatch, measureUse } from "./disk-use-watch.ts";
 import { exists, imagesTrial } from "./limited-directory.ts";
-import { detachLoopDevicesOf } from "./loop-devices.ts";
+import { detachDeletedFilesOf, detachLoopDevicesOf } from "./loop-devices.ts";
 import { readMountTable, visibleFrom } from "./mount-table.ts";
 import { codeOf, Mounts, makeMountPoint, removeMountPoints, removeTree } from "./mounts.ts";
 import { MOUNT_NFS } from "./nfs-volume.ts";
 import { prepareVolume, type ReadyVolume, updateVolume, type VolumeDependencies } from "./prepare-volume.ts";
 import { ChildRunner } from "./run-child.ts";
 import { pinSubPath } from "./sub-path.ts";
-import { unfinishedProgramsEnd } from "./unfinished-programs.ts";
 import { VolumeLayout } from "./volume-layout.ts";
 import {
   type ClaimState,
@@ -31,6 +30,8 @@ import {
 
 // All secrets of a host together, old and new side by side while they change.
 const MEMORY_BYTES_MAX = 256 * 1024 * 1024;
+/** The times after a start at which devices of deleted files are looked for: a killed agent's programs may still attach some. */
+const LATE_DEVICES_MS: readonly number[] = [1_000, 5_000, 15_000, 60_000];
 const CONTAINER_NAME = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 
 export interface HostVolumesParts {
@@ -54,6 +55,9 @@ export class HostVolumes implements PodVolumes {
   readonly #layout: VolumeLayout;
   readonly #dependencies: VolumeDependencies;
   readonly #clock: Clock;
+  /** Cancel the looks that are due. */
+  readonly #lateLooks: (() => void)[] = [];
+  readonly #closed = new AbortController();
   readonly #mutex = new KeyedMutex();
   readonly #prepared = new Map<string, ReadonlyMap<string, ReadyVolume>>();
 
@@ -93,7 +97,6 @@ export class HostVolumes implements PodVolumes {
 
   async recover({ knownUids, inUse }: PodsToRecover, signal: AbortSignal): Promise<void> {
     await this.#openLayout(signal);
-    await unfinishedProgramsEnd(this.#layout.root, this.#clock);
     const found = await Promise.all(this.#layout.homes.map((home) => readdir(home)));
     const unknown = new Set(found.flat().filter((uid) => !knownUids.has(uid)));
     for (const uid of unknown) {
@@ -104,6 +107,8 @@ export class HostVolumes implements PodVolumes {
       });
     }
     await this.#dependencies.claims.settle(knownUids, claimUsersOf(inUse), signal);
+    for (const afterMs of LATE_DEVICES_MS)
+      this.#lateLooks.push(this.#clock.schedule(afterMs, () => void this.#detachLateDevices()));
   }
 
   prepare(pod: PodVolumeSpec, signal: AbortSignal): Promise<void> {
@@ -188,8 +193,18 @@ export class HostVolumes implements PodVolumes {
   }
 
   async close(): Promise<void> {
+    for (const cancel of this.#lateLooks) cancel();
+    this.#closed.abort();
     await this.#mutex.idle();
     await this.#dependencies.diskUse.close();
+  }
+
+  async #detachLateDevices(): Promise<void> {
+    const { children, events } = this.#dependencies;
+    const look = () => detachDeletedFilesOf(this.#layout.root, children, this.#closed.signal);
+    await this.#mutex.run("late devices", look).catch((err) => {
+      if (!this.#closed.signal.aborted) events.warn("loop-devices-not-freed", { err });
+    });
   }
 
   async #openLayout(signal: AbortSignal): Promise<void> {

@@ -5,9 +5,13 @@ import { VolumeError } from "./volumes.ts";
 
 const SYS_BLOCK = "/sys/block";
 
+/** What the kernel adds to the path of a file that is deleted. */
+const DELETED = " (deleted)";
+
 export interface LoopDevice {
   readonly device: string;
   readonly file: string;
+  readonly isDeleted: boolean;
 }
 
 /** Loop devices in use, with the files behind them. */
@@ -16,17 +20,20 @@ export async function listLoopDevices(): Promise<readonly LoopDevice[]> {
   const found = await Promise.all(
     names.map(async (name) => {
       const file = await backingFileOf(name);
-      return file === undefined ? [] : [{ device: `/dev/${name}`, file }];
+      return file === undefined ? [] : [{ device: `/dev/${name}`, ...file }];
     }),
   );
   return found.flat();
 }
 
 /** Returns the file behind the loop device, or undefined when the device is free. */
-async function backingFileOf(name: string): Promise<string | undefined> {
-  const file = await readFile(`${SYS_BLOCK}/${name}/loop/backing_file`, "utf8").catch(() => undefined);
-  // The kernel marks files that are deleted.
-  return file?.trimEnd().replace(/ \(deleted\)$/, "");
+async function backingFileOf(name: string): Promise<Omit<LoopDevice, "device"> | undefined> {
+  const shown = await readFile(`${SYS_BLOCK}/${name}/loop/backing_file`, "utf8").catch(() => undefined);
+  const path = shown?.trimEnd();
+  if (path === undefined) return undefined;
+  return path.endsWith(DELETED)
+    ? { file: path.slice(0, -DELETED.length), isDeleted: true }
+    : { file: path, isDeleted: false };
 }
 
 /**
@@ -50,10 +57,10 @@ export async function attachLoopDevice(
  * by itself in the meantime, after its last unmount, counts as detached.
  */
 export async function detachLoopDevice(
-  { device, file }: LoopDevice,
+  { device, file }: Pick<LoopDevice, "device" | "file">,
   children: ChildRunner,
   signal: AbortSignal,
-  readBackingFile = backingFileOf,
+  readBackingFile = async (name: string) => (await backingFileOf(name))?.file,
 ): Promise<void> {
   const result = await children.run("losetup", ["--detach", device], { signal });
   if (result.exitCode === 0 || (await readBackingFile(basename(device))) !== file) return;
@@ -68,5 +75,20 @@ export async function detachLoopDevicesOf(
 ): Promise<void> {
   for (const device of await listLoopDevices()) {
     if (device.file.startsWith(`${directory}/`)) await detachLoopDevice(device, children, signal);
+  }
+}
+
+/**
+ * Frees what is attached to deleted files in the directory. A program of a killed agent may attach a device to a file that the next
+ * agent has just removed.
+ */
+export async function detachDeletedFilesOf(
+  directory: string,
+  children: ChildRunner,
+  signal: AbortSignal,
+): Promise<void> {
+  for (const device of await listLoopDevices()) {
+    if (device.isDeleted && device.file.startsWith(`${directory}/`))
+      await detachLoopDevice(device, children, signal);
   }
 }

@@ -1,9 +1,5 @@
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
 import { test } from "node:test";
-import { waitFor } from "../../../hack/lib/wait-for.ts";
 import { ChildRunner } from "./run-child.ts";
 import { VolumeError, type VolumeErrorCode } from "./volumes.ts";
 
@@ -33,21 +29,6 @@ test("a child that times out or is cancelled is killed, and the caller doesn't w
   await assert.rejects(unwanted, failsWith("ABORTED"));
   await assert.rejects(late, failsWith("UNAVAILABLE", "sleep: no end after 50 ms"));
   await assert.rejects(children.run("true", [], { signal: abort.signal }), failsWith("ABORTED"));
-});
-
-test("a child ends with an agent that is killed", async () => {
-  const module = join(import.meta.dirname, "run-child.ts");
-  const script = `import { ChildRunner } from ${JSON.stringify(module)}; await new ChildRunner().run("sleep", ["86399"]);`;
-  const agent = spawn(process.execPath, ["--input-type=module", "-e", script], { stdio: "ignore" });
-  const children = (): string[] => {
-    const path = `/proc/${agent.pid}/task/${agent.pid}/children`;
-    return readFileSync(path, "utf8").split(" ").filter(Boolean);
-  };
-  const isSleeping = (pid: string): boolean =>
-    existsSync(`/proc/${pid}/cmdline`) && readFileSync(`/proc/${pid}/cmdline`, "utf8") === "sleep\x0086399\0";
-  const pid = await waitFor(() => children().find(isSleeping), { what: "the child runs", limitMs: 60_000 });
-  agent.kill("SIGKILL");
-  await waitFor(() => !isSleeping(pid), { what: "the child has ended", limitMs: 60_000 });
 });
 
 test("output is bounded, and what a daemon holds open isn't waited for", async () => {

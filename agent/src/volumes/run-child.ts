@@ -7,11 +7,6 @@ const OUTPUT_BYTES_MAX = 64 * 1024;
 const OUTPUT_WAIT_MS = 500;
 // A child that waits for a dead server can't be killed. With more of them than this, an operator has to repair the host first.
 const HANGING_MAX = 32;
-// The kernel ends a child with an agent that is killed. Otherwise it could make a mount or a device after the next agent has looked
-// for those that are left.
-const WRAPPER = ["setpriv", "--pdeathsig=KILL", "--"] as const;
-/** The exit code of the wrapper when the program doesn't exist. */
-const NOT_STARTED = 127;
 /** Administrators' tools are in sbin, which a service's PATH may lack. */
 const ENV = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" };
 
@@ -44,12 +39,8 @@ export class ChildRunner {
     if (this.#hanging >= HANGING_MAX) {
       return Promise.reject(new VolumeError("UNAVAILABLE", `${file}: ${HANGING_MAX} programs hang already`));
     }
-    const [wrapper, ...wrapperArgs] = WRAPPER;
     return new Promise((resolve, reject) => {
-      const child = spawn(wrapper, [...wrapperArgs, file, ...args], {
-        env: ENV,
-        stdio: ["ignore", "pipe", "pipe"],
-      });
+      const child = spawn(file, args, { env: ENV, stdio: ["ignore", "pipe", "pipe"] });
       const [stdout, stderr] = [collect(child.stdout), collect(child.stderr)];
       const giveUp = (error: VolumeError) => {
         settled();
@@ -72,10 +63,7 @@ export class ChildRunner {
         settled();
         child.stdout.destroy();
         child.stderr.destroy();
-        const result = { exitCode: exitCode ?? undefined, stdout: stdout(), stderr: stderr() };
-        const isMissing = exitCode === NOT_STARTED && result.stderr.startsWith(`${wrapper}: `);
-        if (isMissing) reject(new VolumeError("HOST_FAILED", `${file}: ENOENT: ${wordsOf(result)}`));
-        else resolve(result);
+        resolve({ exitCode: exitCode ?? undefined, stdout: stdout(), stderr: stderr() });
       };
       child.once("close", end);
       // A daemon that it left behind may hold its output open.
