@@ -5,7 +5,7 @@ import { VolumeError } from "./volumes.ts";
 
 const SYS_BLOCK = "/sys/block";
 
-/** What the kernel adds to the path of a file that is deleted. */
+/** The kernel adds this to the path of a file that is deleted. */
 const DELETED = " (deleted)";
 
 export interface LoopDevice {
