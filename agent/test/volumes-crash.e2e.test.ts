@@ -90,3 +90,19 @@ test("a device that a killed agent's program attaches too late is freed", option
   clock.advance(45_000);
   assert.deepEqual(await host.settledDevices(0), []);
 });
+
+test(
+  "the file and the device with which a killed agent tried loop devices are removed",
+  options,
+  async (t) => {
+    const host = await VolumeHost.setUp(t, parent);
+    const first = await host.start();
+    const file = join(host.dataDir, "loop-trial-5f0c");
+    writeFileSync(file, Buffer.alloc(MIB));
+    await run("losetup", ["--find", "--", file]);
+    await first.close();
+    await host.start();
+    assert.equal(existsSync(file), false);
+    assert.deepEqual(await host.settledDevices(0), []);
+  },
+);

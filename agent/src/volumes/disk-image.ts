@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { chmod, open, rename, rm, rmdir, statfs } from "node:fs/promises";
+import { chmod, open, readdir, rename, rm, rmdir, statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { attachLoopDevice, detachLoopDevice, listLoopDevices } from "./loop-devices.ts";
 import { type Mounts, makeMountPoint } from "./mounts.ts";
@@ -41,13 +41,29 @@ export interface DiskImage {
   readonly sizeBytes: number;
 }
 
+/** The start of the name of a file with which loop devices are tried. */
+const TRIAL_PREFIX = "loop-trial-";
+
+/** Removes what a trial of an agent that was killed has left. */
+export async function removeTrials(
+  directory: string,
+  { children }: Pick<DiskImageParts, "children">,
+  signal: AbortSignal,
+): Promise<void> {
+  const prefix = join(directory, TRIAL_PREFIX);
+  for (const device of await listLoopDevices())
+    if (device.file.startsWith(prefix)) await detachLoopDevice(device, children, signal);
+  for (const name of await readdir(directory))
+    if (name.startsWith(TRIAL_PREFIX)) await rm(join(directory, name), { force: true });
+}
+
 /** True if the kernel lets us have loop devices at all. */
 export async function canUseImages(
   directory: string,
   { children }: DiskImageParts,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const file = join(directory, `loop-trial-${randomUUID()}`);
+  const file = join(directory, `${TRIAL_PREFIX}${randomUUID()}`);
   await makeEmpty(file, BLOCK_BYTES);
   try {
     const device = await attachLoopDevice(file, children, signal);

@@ -6,6 +6,7 @@ import type { NoteDamage } from "../damage-reports.ts";
 import { planBinds } from "./bind-plan.ts";
 import { checkClaimName, checkMounts, checkPod, checkPodUid } from "./check-spec.ts";
 import { ClaimStore } from "./claim-store.ts";
+import { removeTrials } from "./disk-image.ts";
 import { DiskUseWatch, measureUse } from "./disk-use-watch.ts";
 import { exists, imagesTrial } from "./limited-directory.ts";
 import { detachDeletedFilesOf, detachLoopDevicesOf } from "./loop-devices.ts";
@@ -97,6 +98,7 @@ export class HostVolumes implements PodVolumes {
 
   async recover({ knownUids, inUse }: PodsToRecover, signal: AbortSignal): Promise<void> {
     await this.#openLayout(signal);
+    await this.#removeTrials(signal);
     const found = await Promise.all(this.#layout.homes.map((home) => readdir(home)));
     const unknown = new Set(found.flat().filter((uid) => !knownUids.has(uid)));
     for (const uid of unknown) {
@@ -197,6 +199,14 @@ export class HostVolumes implements PodVolumes {
     this.#closed.abort();
     await this.#mutex.idle();
     await this.#dependencies.diskUse.close();
+  }
+
+  async #removeTrials(signal: AbortSignal): Promise<void> {
+    const { children, events } = this.#dependencies;
+    await removeTrials(this.#layout.root, { children }, signal).catch((err) => {
+      if (signal.aborted) throw err;
+      events.warn("loop-devices-not-freed", { err });
+    });
   }
 
   async #detachLateDevices(): Promise<void> {
