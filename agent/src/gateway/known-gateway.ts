@@ -1,5 +1,3 @@
-import { readFile } from "node:fs/promises";
-import { join } from "node:path";
 import { messageOf } from "@forage/common/message-of";
 import {
   type GatewayCertificate,
@@ -8,7 +6,8 @@ import {
   GatewayUpdate,
 } from "@forage/proto/forage/agent/v1/agent";
 import type { Clock } from "../clock.ts";
-import { makePrivateDirectory, writeFilesDurably } from "../journal/durable-files.ts";
+import { PartGatherer } from "../feed/part-gatherer.ts";
+import { type LoadedState, StateFile, type StateFiles } from "../feed/state-file.ts";
 import type { JournalKey } from "../journal/journal-key.ts";
 
 /** The coordinator's last state of this node's gateway. */
@@ -23,12 +22,6 @@ export interface GatewayView {
   readonly version: bigint;
 }
 
-/**
- * The result of loading at the start. "missing" also covers a host that never was a gateway: without a stored configuration the two
- * look the same.
- */
-export type LoadedGateway = "sound" | "missing" | "damaged";
-
 export interface KnownGatewayOptions {
   /** The directory of the stored configuration. Created if missing. */
   readonly dir: string;
@@ -38,58 +31,56 @@ export interface KnownGatewayOptions {
   readonly onError: (error: unknown) => void;
   /** The stored configuration can't be read. By default it counts as an error. */
   readonly onDamage?: (path: string, reason: string) => void;
+  /** Default: the host's disk. */
+  readonly files?: StateFiles | undefined;
 }
 
 const FILE = "gateway.sealed";
 /** Binds the sealed file to the gateway. It is no pod's uid, so a pod's record is never accepted in its place. */
 const BOUND_TO = "gateway";
-/** Many changes at once make one write. Changes that a crash loses come again with the next connection. */
 const WRITE_AFTER_MS = 200;
 
 /** Holds the gateway's configuration as received, and keeps it on disk so that it survives without the coordinator. */
 export class KnownGateway implements GatewayView {
   readonly #options: KnownGatewayOptions;
+  readonly #parts = new PartGatherer<GatewayUpdate>({
+    ...{ noun: "a gateway's configuration", hasMore: ({ more }) => more, join: joined },
+  });
+  readonly #file: StateFile;
   readonly #hosts = new Map<string, GatewayHost>();
   readonly #certificates = new Map<string, GatewayCertificate>();
   readonly #listeners = new Set<() => void>();
   #gateway = "";
   #challenges: readonly GatewayChallenge[] = [];
   #version = 0n;
-  #begun: GatewayUpdate | undefined;
-  #cancelWrite: (() => void) | undefined;
-  #writing: Promise<void> = Promise.resolve();
+  #loaded: LoadedState;
 
-  #loaded: LoadedGateway;
-
-  private constructor(options: KnownGatewayOptions, kept: GatewayUpdate | undefined, loaded: LoadedGateway) {
+  private constructor(options: KnownGatewayOptions, kept: GatewayUpdate | undefined, loaded: LoadedState) {
     this.#options = options;
+    const encode = (): Promise<Uint8Array> => this.#encode();
+    this.#file = new StateFile({ ...options, name: FILE, writeAfterMs: WRITE_AFTER_MS, encode });
     this.#loaded = loaded;
     if (kept !== undefined) this.#set(kept);
   }
 
   /** Loads the stored configuration. Unreadable parts are left out, and the coordinator sends them again. */
   static async open(options: KnownGatewayOptions): Promise<KnownGateway> {
-    const path = join(options.dir, FILE);
-    try {
-      await makePrivateDirectory(options.dir);
-      const bytes = await readFile(path);
-      return new KnownGateway(options, GatewayUpdate.decode(options.key.unseal(BOUND_TO, bytes)), "sound");
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === "ENOENT")
-        return new KnownGateway(options, undefined, "missing");
-      if (options.onDamage === undefined) options.onError(error);
-      else options.onDamage(path, messageOf(error));
-      return new KnownGateway(options, undefined, "damaged");
-    }
+    const { key, onDamage, onError } = options;
+    const { loaded, state } = await StateFile.load(
+      { ...options, name: FILE },
+      (bytes) => GatewayUpdate.decode(key.unseal(BOUND_TO, bytes)),
+      (path, error) => (onDamage === undefined ? onError(error) : onDamage(path, messageOf(error))),
+    );
+    return new KnownGateway(options, state, loaded);
   }
 
   /** Reports whether the stored configuration could be read; `sound` as well once the coordinator has sent all of it. */
-  get loaded(): LoadedGateway {
+  get loaded(): LoadedState {
     return this.#loaded;
   }
 
   get path(): string {
-    return join(this.#options.dir, FILE);
+    return this.#file.path;
   }
 
   get gateway(): string {
@@ -120,22 +111,21 @@ export class KnownGateway implements GatewayView {
 
   /** A new connection begins with everything: parts of an older one no longer count. */
   restart(): void {
-    this.#begun = undefined;
+    this.#parts.restart();
   }
 
+  /** Throws LinkError PROTOCOL if the parts are too many. */
   take(update: GatewayUpdate): void {
-    const whole = this.#begun === undefined ? update : joined(this.#begun, update);
-    this.#begun = update.more ? whole : undefined;
-    if (update.more) return;
+    const whole = this.#parts.add(update);
+    if (whole === undefined) return;
     this.#set(whole);
-    this.#cancelWrite ??= this.#options.clock.schedule(WRITE_AFTER_MS, () => this.#write());
+    this.#file.changed();
     for (const listener of this.#listeners) listener();
   }
 
   /** Writes down what has not been written yet. */
-  async close(): Promise<void> {
-    if (this.#cancelWrite !== undefined) this.#write();
-    await this.#writing;
+  close(): Promise<void> {
+    return this.#file.close();
   }
 
   #set(update: GatewayUpdate): void {
@@ -153,9 +143,7 @@ export class KnownGateway implements GatewayView {
     this.#version = update.version;
   }
 
-  #write(): void {
-    this.#cancelWrite?.();
-    this.#cancelWrite = undefined;
+  #encode(): Promise<Uint8Array> {
     const plain = GatewayUpdate.encode({
       full: true,
       gateway: this.#gateway,
@@ -167,10 +155,7 @@ export class KnownGateway implements GatewayView {
       more: false,
       version: this.#version,
     }).finish();
-    const { dir, key } = this.#options;
-    this.#writing = this.#writing
-      .then(async () => writeFilesDurably(dir, [{ name: FILE, bytes: await key.seal(BOUND_TO, plain) }]))
-      .catch(this.#options.onError);
+    return this.#options.key.seal(BOUND_TO, plain);
   }
 }
 

@@ -17,7 +17,7 @@ import { AssignmentIntake } from "./assignment-intake.ts";
 import type { AssignmentReader } from "./assignment-reader.ts";
 import type { Connection } from "./connection.ts";
 import { encodeStatus } from "./encode-status.ts";
-import { type AssignmentMessage, PartGatherer } from "./gather-parts.ts";
+import { type AssignmentMessage, assignmentParts } from "./gather-parts.ts";
 import { LinkError } from "./link-error.ts";
 import type { NodeSource } from "./node-source.ts";
 import type { StatusOutbox } from "./status-outbox.ts";
@@ -61,7 +61,7 @@ export async function serveStream(connection: Connection, options: StreamOptions
   // A message that can't be made ends this connection, and not the agent.
   sending.catch(() => connection.close());
   try {
-    const parts = new PartGatherer();
+    const parts = assignmentParts();
     for await (const message of connection.messages()) {
       switch (message.$case) {
         case "snapshot":

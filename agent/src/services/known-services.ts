@@ -1,9 +1,8 @@
-import { readFile } from "node:fs/promises";
-import { join } from "node:path";
 import { messageOf } from "@forage/common/message-of";
 import { type ServiceState, ServiceUpdate } from "@forage/proto/forage/agent/v1/agent";
 import type { Clock } from "../clock.ts";
-import { makePrivateDirectory, writeFilesDurably } from "../journal/durable-files.ts";
+import { PartGatherer } from "../feed/part-gatherer.ts";
+import { type LoadedState, StateFile, type StateFiles } from "../feed/state-file.ts";
 import { decodeRecord, encodeRecord, isFramed, RECORD_KIND } from "../journal/record-frame.ts";
 
 /** The coordinator's last state of all services. */
@@ -15,12 +14,6 @@ export interface ServicesView {
   readonly virtualIpRanges: readonly string[];
 }
 
-/**
- * The result of loading at the start. "missing" also covers a host that never had services: without stored services the two look the
- * same.
- */
-export type LoadedServices = "sound" | "missing" | "damaged";
-
 export interface KnownServicesOptions {
   /** The directory of the stored services. Created if missing. */
   readonly dir: string;
@@ -28,29 +21,29 @@ export interface KnownServicesOptions {
   readonly onError: (error: unknown) => void;
   /** The stored services can't be read. */
   readonly onDamage?: (path: string, reason: string) => void;
+  /** Default: the host's disk. */
+  readonly files?: StateFiles | undefined;
 }
 
 const FILE = "services.bin";
-/** Many changes at once make one write. Changes that a crash loses come again with the next connection. */
 const WRITE_AFTER_MS = 2_000;
 
 /** The services of the cluster, kept on disk so that names and addresses go on without the coordinator. */
 export class KnownServices implements ServicesView {
-  readonly #options: KnownServicesOptions;
+  readonly #parts = new PartGatherer<ServiceUpdate>({
+    noun: "services",
+    hasMore: ({ more }) => more,
+    join: joined,
+  });
+  readonly #file: StateFile;
   readonly #services = new Map<string, ServiceState>();
   readonly #listeners = new Set<(changed: ReadonlySet<string>) => void>();
   #head: Pick<ServicesView, "clusterDomain" | "virtualIpRanges"> = { clusterDomain: "", virtualIpRanges: [] };
-  #begun: ServiceUpdate | undefined;
-  #cancelWrite: (() => void) | undefined;
-  #writing: Promise<void> = Promise.resolve();
-  #loaded: LoadedServices;
+  #loaded: LoadedState;
 
-  private constructor(
-    options: KnownServicesOptions,
-    kept: ServiceUpdate | undefined,
-    loaded: LoadedServices,
-  ) {
-    this.#options = options;
+  private constructor(options: KnownServicesOptions, kept: ServiceUpdate | undefined, loaded: LoadedState) {
+    const encode = (): Uint8Array => this.#encode();
+    this.#file = new StateFile({ ...options, name: FILE, writeAfterMs: WRITE_AFTER_MS, encode });
     this.#loaded = loaded;
     if (kept === undefined) return;
     this.#head = headOf(kept);
@@ -59,25 +52,19 @@ export class KnownServices implements ServicesView {
 
   /** Loads the stored services. Unreadable ones are left out, and the coordinator sends them again. */
   static async open(options: KnownServicesOptions): Promise<KnownServices> {
-    const path = join(options.dir, FILE);
-    try {
-      await makePrivateDirectory(options.dir);
-      return new KnownServices(options, decode(await readFile(path)), "sound");
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === "ENOENT")
-        return new KnownServices(options, undefined, "missing");
-      options.onDamage?.(path, messageOf(error));
-      return new KnownServices(options, undefined, "damaged");
-    }
+    const { loaded, state } = await StateFile.load({ ...options, name: FILE }, decode, (path, error) =>
+      options.onDamage?.(path, messageOf(error)),
+    );
+    return new KnownServices(options, state, loaded);
   }
 
   /** Reports whether the stored services could be read; `sound` as well once the coordinator has sent all of them. */
-  get loaded(): LoadedServices {
+  get loaded(): LoadedState {
     return this.#loaded;
   }
 
   get path(): string {
-    return join(this.#options.dir, FILE);
+    return this.#file.path;
   }
 
   get services(): ReadonlyMap<string, ServiceState> {
@@ -102,28 +89,18 @@ export class KnownServices implements ServicesView {
 
   /** A new connection begins with everything: parts of an older one no longer count. */
   restart(): void {
-    this.#begun = undefined;
+    this.#parts.restart();
   }
 
+  /** Throws LinkError PROTOCOL if the parts are too many. */
   take(update: ServiceUpdate): void {
-    const begun = this.#begun;
-    const whole =
-      begun === undefined
-        ? update
-        : {
-            ...update,
-            full: begun.full,
-            upserts: [...begun.upserts, ...update.upserts],
-            removals: [...begun.removals, ...update.removals],
-          };
-    this.#begun = update.more ? whole : undefined;
-    if (!update.more) this.#apply(whole);
+    const whole = this.#parts.add(update);
+    if (whole !== undefined) this.#apply(whole);
   }
 
   /** Writes down what has not been written yet. */
-  async close(): Promise<void> {
-    if (this.#cancelWrite !== undefined) this.#write();
-    await this.#writing;
+  close(): Promise<void> {
+    return this.#file.close();
   }
 
   #apply(update: ServiceUpdate): void {
@@ -145,26 +122,25 @@ export class KnownServices implements ServicesView {
       if (headChanged || before === undefined || !same(before, service)) changed.add(key);
     }
     if (changed.size === 0 && !headChanged && !isFirst) return;
-    this.#cancelWrite ??= this.#options.clock.schedule(WRITE_AFTER_MS, () => this.#write());
+    this.#file.changed();
     for (const listener of this.#listeners) listener(changed);
   }
 
-  #write(): void {
-    this.#cancelWrite?.();
-    this.#cancelWrite = undefined;
-    const payload = ServiceUpdate.encode(
-      ServiceUpdate.fromPartial({
-        full: true,
-        upserts: [...this.#services.values()],
-        clusterDomain: this.#head.clusterDomain,
-        virtualIpRanges: [...this.#head.virtualIpRanges],
-      }),
-    ).finish();
-    const bytes = encodeRecord(RECORD_KIND.services, payload);
-    this.#writing = this.#writing
-      .then(() => writeFilesDurably(this.#options.dir, [{ name: FILE, bytes }]))
-      .catch(this.#options.onError);
+  #encode(): Uint8Array {
+    const update = ServiceUpdate.fromPartial({
+      full: true,
+      upserts: [...this.#services.values()],
+      clusterDomain: this.#head.clusterDomain,
+      virtualIpRanges: [...this.#head.virtualIpRanges],
+    });
+    return encodeRecord(RECORD_KIND.services, ServiceUpdate.encode(update).finish());
   }
+}
+
+/** Merges two parts into one. The last part names the removals. */
+function joined(begun: ServiceUpdate, part: ServiceUpdate): ServiceUpdate {
+  const upserts = [...begun.upserts, ...part.upserts];
+  return { ...part, full: begun.full, upserts, removals: [...begun.removals, ...part.removals] };
 }
 
 /** Older agents wrote the message by itself, without a checksum. */

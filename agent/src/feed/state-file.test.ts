@@ -1,0 +1,97 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { VirtualClock } from "@forage/common/virtual-clock";
+import { StateFile, type StateFiles } from "./state-file.ts";
+
+const DIR = "/state";
+const NAME = "words.bin";
+
+test("writes many changes as one, with the newest state", async () => {
+  const { file, state, clock, disk } = aFile();
+  for (const word of ["a", "b", "c"]) {
+    state.word = word;
+    file.changed();
+  }
+  clock.advance(1_999);
+  assert.deepEqual(disk.writes, []);
+  clock.advance(1);
+  await file.close();
+  assert.deepEqual(disk.writes, ["c"]);
+});
+
+test("writes a waiting change when it is closed, and nothing without one", async () => {
+  const { file, state, disk } = aFile();
+  await file.close();
+  assert.deepEqual(disk.writes, []);
+  state.word = "last";
+  file.changed();
+  await file.close();
+  assert.deepEqual(disk.writes, ["last"]);
+});
+
+test("reports a failed write, and writes the next change", async () => {
+  const { file, state, clock, disk, errors } = aFile();
+  disk.isFull = true;
+  file.changed();
+  clock.advance(2_000);
+  await file.close();
+  assert.equal(errors.length, 1);
+  disk.isFull = false;
+  state.word = "again";
+  file.changed();
+  clock.advance(2_000);
+  await file.close();
+  assert.deepEqual([errors.length, disk.writes], [1, ["again"]]);
+});
+
+test("loads what was written, and tells a missing file from one that can't be read", async () => {
+  const { file, state, disk } = aFile();
+  const damaged: string[] = [];
+  const load = () =>
+    StateFile.load({ dir: DIR, name: NAME, files: disk }, decode, (path) => damaged.push(path));
+  assert.deepEqual(await load(), { loaded: "missing" });
+  state.word = "kept";
+  file.changed();
+  await file.close();
+  assert.deepEqual(await load(), { loaded: "sound", state: "kept" });
+  disk.bytes = Buffer.alloc(0);
+  assert.deepEqual(await load(), { loaded: "damaged" });
+  assert.deepEqual(damaged, [file.path]);
+});
+
+function aFile() {
+  const clock = new VirtualClock();
+  const disk = new FakeFiles();
+  const state = { word: "" };
+  const errors: unknown[] = [];
+  const file = new StateFile({
+    ...{ dir: DIR, name: NAME, writeAfterMs: 2_000, clock, files: disk },
+    encode: () => Buffer.from(state.word),
+    onError: (error) => errors.push(error),
+  });
+  return { file, state, clock, disk, errors };
+}
+
+function decode(bytes: Buffer): string {
+  if (bytes.length === 0) throw new Error("it is empty");
+  return bytes.toString();
+}
+
+class FakeFiles implements StateFiles {
+  readonly writes: string[] = [];
+  bytes: Buffer | undefined;
+  isFull = false;
+
+  async makeDirectory(): Promise<void> {}
+
+  async read(): Promise<Buffer> {
+    if (this.bytes === undefined) throw Object.assign(new Error("no such file"), { code: "ENOENT" });
+    return this.bytes;
+  }
+
+  async write(...[, files]: Parameters<StateFiles["write"]>): Promise<void> {
+    if (this.isFull) throw new Error("no space left on device");
+    this.bytes = Buffer.from(files[0]?.bytes ?? []);
+    this.writes.push(this.bytes.toString());
+  }
+}
