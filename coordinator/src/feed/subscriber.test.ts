@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { type Random, randomOf } from "@forage/common/random";
 import { Update } from "@forage/proto/destination";
 import { aNode, aPod, aServiceEntry } from "../../test/support/entries.ts";
 import { HandFedState } from "../../test/support/hand-fed-state.ts";
 import { Deferred, HeldSink } from "../../test/support/held-sink.ts";
-import { type Random, randomOf } from "../../test/support/random.ts";
 import { ReplayedClient } from "../../test/support/replayed-client.ts";
 import { placeOf, reachableFrom } from "../destination/client-place.ts";
 import { Directory } from "../destination/directory.ts";

@@ -4,7 +4,6 @@ import { CoordinatorError } from "../errors.ts";
 import type { GatewayReader } from "../gateway/gateway-reader.ts";
 import type { GatewayTable } from "../gateway/gateway-table.ts";
 import type { MetricsCollector } from "../metrics/metrics-collector.ts";
-import { MetricsOutbox } from "../metrics/metrics-outbox.ts";
 import type { EventRecorder } from "../model/event.ts";
 import type { CallContext } from "../rpc/caller.ts";
 import type { ServiceTable } from "../service-network/service-table.ts";
@@ -16,7 +15,6 @@ import type { Assignments } from "./assignments.ts";
 import type { HistoryGuard } from "./history-guard.ts";
 import { checkNodeReport, recordNodeReport } from "./node-report.ts";
 import { Outbox, type RequestedState } from "./outbox.ts";
-import { PrefetchOutbox } from "./prefetch-outbox.ts";
 import type { Prefetches } from "./prefetches.ts";
 import { ReportQueue } from "./report-queue.ts";
 import type { Session, Sessions } from "./sessions.ts";
@@ -137,8 +135,8 @@ async function* send(
   { state, epoch, history, assignments, services, gateway, metrics, prefetches, clock }: SessionOptions,
 ): AsyncGenerator<ConnectResponse | Buffer> {
   const outbox = new Outbox({ assignments, nowMs: clock.nowMs });
-  const measuring = new MetricsOutbox(metrics, node);
-  const prefetching = new PrefetchOutbox(prefetches, node);
+  const measuring = metrics.sessionOf(node);
+  const prefetching = prefetches.sessionOf(node);
   const revision = (): bigint => assignmentRevision(epoch, state.revision);
   const markOf = (sent: bigint): string => history.markFor(node, sent);
   const wanted = (): RequestedState => {

@@ -4,7 +4,6 @@ import { VirtualClock } from "@forage/common/virtual-clock";
 import { ImagePull, type RegistryCredential } from "@forage/proto/forage/agent/v1/agent";
 import { aWorkloadEntry } from "../../test/support/entries.ts";
 import type { Workload } from "../model/workload.ts";
-import { PrefetchOutbox } from "./prefetch-outbox.ts";
 import { Prefetches } from "./prefetches.ts";
 
 const KEY = "shop/container_service/web";
@@ -15,7 +14,7 @@ test("requests from a node what its pods need, with logins, and again only when 
   const { prefetches, logins } = some();
   let woken = 0;
   prefetches.read("n1", () => woken++);
-  const outbox = new PrefetchOutbox(prefetches, "n1");
+  const outbox = prefetches.sessionOf("n1");
   assert.equal(outbox.due(), undefined);
   prefetches.want(KEY, { workload: web, nodes: ["n1", "n2"] });
   assert.equal(woken, 1);
@@ -73,7 +72,7 @@ test("a node that reconnects gets its requests again, and its earlier reports no
   prefetches.read("n1", () => {});
   older();
   assert.equal(prefetches.imagesOn(KEY, hash, "n1").type, "pulling");
-  assert.equal(new PrefetchOutbox(prefetches, "n1").due()?.images.length, 1);
+  assert.equal(prefetches.sessionOf("n1").due()?.images.length, 1);
 });
 
 test("a silent agent delays a rollout only for a short time", () => {

@@ -1,10 +1,11 @@
-import type {
-  ImagePrefetch,
+import {
+  type ImagePrefetch,
   ImagePrefetches,
-  ImagePull,
-  RegistryCredential,
+  type ImagePull,
+  type RegistryCredential,
 } from "@forage/proto/forage/agent/v1/agent";
 import type { ImagesOnNode, Prefetcher, PrefetchRequest } from "../control/workload/prefetch.ts";
+import { LastSent } from "../feed/last-sent.ts";
 import { imagesOf } from "../model/images.ts";
 import type { Workload } from "../model/workload.ts";
 import type { Clock } from "../time/clock.ts";
@@ -121,6 +122,16 @@ export class Prefetches implements Prefetcher {
       });
     }
     return { images: wishes.flatMap((wish) => onWire(wish, credentialsOf(wish.workload))) };
+  }
+
+  /** Tracks the requests that one session of the node has sent. */
+  sessionOf(node: string): LastSent<ImagePrefetches> {
+    const read = (): ImagePrefetches | undefined => {
+      const requests = this.requestsFor(node);
+      return requests.images.length === 0 ? undefined : requests;
+    };
+    const encode = (requests: ImagePrefetches) => ImagePrefetches.encode(requests).finish();
+    return new LastSent({ read, nothing: { images: [] }, encode });
   }
 
   /** Records a node's report about all requested images. */

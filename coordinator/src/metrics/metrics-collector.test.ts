@@ -5,7 +5,6 @@ import { aNode, aPod, aWorkloadEntry } from "../../test/support/entries.ts";
 import { until } from "../../test/support/until.ts";
 import { aView, opsOf } from "../../test/support/view.ts";
 import { MetricsCollector } from "./metrics-collector.ts";
-import { MetricsOutbox } from "./metrics-outbox.ts";
 
 const LIMIT = { timeout: 180_000 };
 const QUEUE = { name: "queue", targetType: "AverageValue", targetValue: "10" };
@@ -66,7 +65,7 @@ test("sends nodes a changed policy if it needs other metrics", LIMIT, async (t) 
   const stop = collector.read("n1", () => heard.push("n1"));
   collector.read("n2", () => heard.push("n2"));
   collector.read("n3", () => heard.push("n3"));
-  const outbox = new MetricsOutbox(collector, "n1");
+  const outbox = collector.sessionOf("n1");
   assert.equal(outbox.due()?.pods.length, 1);
   assert.equal(outbox.due(), undefined, "it was asked already");
   await store.txn([], opsOf({ resources: [scaled({ targetCpuUtilizationPercent: 70 }, "2")] }));

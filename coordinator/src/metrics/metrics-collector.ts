@@ -1,8 +1,9 @@
-import type {
-  PodMetrics as PodMetricsMessage,
-  PodMetricsRequest,
+import {
+  type PodMetrics as PodMetricsMessage,
+  type PodMetricsRequest,
   PodMetricsRequests,
 } from "@forage/proto/forage/agent/v1/agent";
+import { LastSent } from "../feed/last-sent.ts";
 import { autoscalingOf, MEASURED_RESOURCES, scrapeTargetOf } from "../model/autoscaling.ts";
 import { workloadKey } from "../model/workload.ts";
 import type { ClusterView } from "../state/cluster-view.ts";
@@ -68,6 +69,15 @@ export class MetricsCollector {
     if (this.#wanted.size === 0) return undefined;
     const pods = this.#options.state.podsOnNode(node).flatMap((pod) => this.#requestFor(pod) ?? []);
     return pods.length === 0 ? undefined : { pods, intervalMs: this.#options.intervalMs };
+  }
+
+  /** Tracks the requests that one session of the node has sent. */
+  sessionOf(node: string): LastSent<PodMetricsRequests> {
+    return new LastSent({
+      read: () => this.requestsFor(node),
+      nothing: { pods: [], intervalMs: 0 },
+      encode: (requests) => PodMetricsRequests.encode(requests).finish(),
+    });
   }
 
   /** Takes what a node measured of its own pods, as far as it was asked. */

@@ -1,0 +1,18 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { LastSent } from "./last-sent.ts";
+
+test("sends each change once, and the end of it once, but no end before a beginning", () => {
+  const present: { message: string | undefined } = { message: undefined };
+  const sent = new LastSent({
+    read: () => present.message,
+    nothing: "nothing",
+    encode: (message) => Buffer.from(message),
+  });
+  const seen: (string | undefined)[] = [];
+  for (const message of [undefined, "a", "a", "b", undefined, undefined, "b"]) {
+    present.message = message;
+    seen.push(sent.due());
+  }
+  assert.deepEqual(seen, [undefined, "a", undefined, "b", "nothing", undefined, "b"]);
+});
