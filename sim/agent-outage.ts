@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
+import { type Random, randomOf } from "@forage/common/random";
 import { ApplyResourcesRequest } from "@forage/proto/forest/v1/forage";
 import { whatIsOpen } from "../coordinator/test/sim/convergence.ts";
 import { type Outcome, outcomeOf } from "../coordinator/test/sim/outcome.ts";
@@ -9,7 +10,6 @@ import { simTime } from "../coordinator/test/sim/sim-time.ts";
 import { Trace } from "../coordinator/test/sim/trace.ts";
 import { Violation } from "../coordinator/test/sim/violation.ts";
 import { World } from "../coordinator/test/sim/world.ts";
-import { type Random, randomOf } from "../coordinator/test/support/random.ts";
 import { RealNode } from "./real-node.ts";
 
 /** Faults of hosts at the moment at which agents wait for something or write something. */

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { randomOf } from "@forage/common/random";
 import type { VirtualClock } from "@forage/common/virtual-clock";
 import { NodeRecord } from "@forage/proto/forage/store/v1/store";
 import type { CoreOptions } from "../coordinator/src/core.ts";
@@ -8,7 +9,6 @@ import { createMemoryStore, type Store } from "../coordinator/src/store/index.ts
 import { clockOf } from "../coordinator/test/sim/process-clock.ts";
 import { makeSecrets, type Secrets, SimCoordinator } from "../coordinator/test/sim/sim-coordinator.ts";
 import { simTime } from "../coordinator/test/sim/sim-time.ts";
-import { randomOf } from "../coordinator/test/support/random.ts";
 import { RealNode } from "./real-node.ts";
 
 export interface CalmFleetOptions {

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Clock } from "@forage/common/clock";
+import { randomOf } from "@forage/common/random";
 import type { PodAssignment } from "@forage/proto/forage/agent/v1/agent";
 import { JournalKey } from "../agent/src/journal/journal-key.ts";
 import type { PodStatus } from "../agent/src/pods/decide/pod-status.ts";
@@ -13,7 +14,6 @@ import { clockOf } from "../coordinator/test/sim/process-clock.ts";
 import { ProcessGate } from "../coordinator/test/sim/process-gate.ts";
 import { endOf, kindOf, pullMs } from "../coordinator/test/sim/programs.ts";
 import type { Downward } from "../coordinator/test/sim/stream.ts";
-import { randomOf } from "../coordinator/test/support/random.ts";
 import type { SimulatedCall } from "./agent-client.ts";
 import { AgentLife } from "./agent-life.ts";
 import { MemoryDisk } from "./memory-files.ts";

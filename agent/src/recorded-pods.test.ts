@@ -3,11 +3,11 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { randomOf } from "@forage/common/random";
 import { PodAssignment } from "@forage/proto/forage/agent/v1/agent";
 import { aHost } from "../test/a-host.ts";
 import { aRichAssignment, aShell } from "../test/a-rich-assignment.ts";
 import { anAssignment } from "../test/an-assignment.ts";
-import { seededRandom } from "../test/sim/seeded-random.ts";
 import { Journal } from "./journal/journal.ts";
 import { JournalKey } from "./journal/journal-key.ts";
 import { encodePodState } from "./journal/pod-state.ts";
@@ -27,7 +27,7 @@ test("a record that was written whole and can't be interpreted costs the restora
   const host = await aJournal(t);
   const whole = PodAssignment.encode(host.victim).finish();
   for (let seed = 1; seed <= SEEDS; seed += 1) {
-    const payload = mutated(Buffer.from(whole), seededRandom(seed));
+    const payload = mutated(Buffer.from(whole), randomOf(seed).next);
     await writeFile(host.podFile, encodeRecord(RECORD_KIND.sealedPod, await KEY.seal("b", payload)));
     const pods = await host.reopen();
     for (const uid of ["a", "c"]) assertRestored(pods.get(uid), host.sound.get(uid), seed);
@@ -39,7 +39,7 @@ test("a state that was written whole and can't be interpreted costs the memory o
   const host = await aJournal(t);
   const text = encodePodState(toPodState(MEMORY)).toString();
   for (let seed = 1; seed <= SEEDS; seed += 1) {
-    const random = seededRandom(seed);
+    const random = randomOf(seed).next;
     const payload =
       random() < 0.5 ? mutated(Buffer.from(text), random) : Buffer.from(otherTypes(text, random));
     await writeFile(host.stateFile, encodeRecord(RECORD_KIND.state, payload));

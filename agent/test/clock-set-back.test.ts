@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { randomOf } from "@forage/common/random";
 import { VirtualClock } from "@forage/common/virtual-clock";
 import { aRandomPod, IMAGES } from "./sim/a-random-pod.ts";
-import { seededRandom } from "./sim/seeded-random.ts";
 import { SimAgent, SimDisk } from "./sim/sim-agent.ts";
 import { NO_FAULTS } from "./sim/sim-calls.ts";
 import { SimHost } from "./sim/sim-host.ts";
@@ -39,7 +39,7 @@ test("a step that failed is tried again in time though the clock was set back", 
 /** A host whose agent has just been assigned a pod of one container. */
 function aHost(t: { after(run: () => void): void }): { clock: VirtualClock; host: SimHost } {
   const clock = new VirtualClock();
-  const random = seededRandom(1);
+  const random = randomOf(1).next;
   const host = new SimHost(clock, random);
   for (const image of IMAGES) host.registry.add(image);
   const agent = new SimAgent(host, new SimDisk(), random, []);

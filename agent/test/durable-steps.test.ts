@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { randomOf } from "@forage/common/random";
 import { VirtualClock } from "@forage/common/virtual-clock";
 import { decodePodState, type PodState } from "../src/journal/pod-state.ts";
 import type { Pod } from "../src/pods/pod.ts";
 import { aRandomPod, IMAGES } from "./sim/a-random-pod.ts";
-import { seededRandom } from "./sim/seeded-random.ts";
 import { SimAgent, SimDisk } from "./sim/sim-agent.ts";
 import { nameOf } from "./sim/sim-container.ts";
 import { SimHost } from "./sim/sim-host.ts";
@@ -54,7 +54,7 @@ function witness(change: Partial<NonNullable<SimHost["witness"]>>): NonNullable<
 /** An agent that has just been assigned a pod with an init container, and whose disk is slow. */
 function aSlowDisk(t: { after(run: () => void): void }) {
   const clock = new VirtualClock();
-  const random = seededRandom(1);
+  const random = randomOf(1).next;
   const host = new SimHost(clock, random);
   for (const image of IMAGES) host.registry.add(image);
   const disk = new SimDisk();

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { randomOf } from "@forage/common/random";
 import { VirtualClock } from "@forage/common/virtual-clock";
 import type { Pod } from "../src/pods/pod.ts";
 import { wantedPorts } from "../src/pods/pod-ports.ts";
 import { aRandomPod, IMAGES, volumesOf } from "./sim/a-random-pod.ts";
-import { seededRandom } from "./sim/seeded-random.ts";
 import { SimAgent, SimDisk } from "./sim/sim-agent.ts";
 import { NO_FAULTS } from "./sim/sim-calls.ts";
 import { keyOf, podOf } from "./sim/sim-container.ts";
@@ -58,7 +58,7 @@ class World {
   readonly #disturbed = new Set<string>();
 
   constructor(seed: number) {
-    this.random = seededRandom(seed);
+    this.random = randomOf(seed).next;
     this.host = new SimHost(this.clock, this.random);
     for (const image of IMAGES) this.host.registry.add(image);
     this.rules = new SimRules(this.host, this.#everAssigned, (uid) => this.#fateOf(uid));

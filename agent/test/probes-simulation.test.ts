@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { randomOf } from "@forage/common/random";
 import { VirtualClock } from "@forage/common/virtual-clock";
 import type { ProbeAnswer } from "../src/probes/probe-answer.ts";
 import type { ProbeVerdict } from "../src/probes/probe-machine.ts";
@@ -11,7 +12,6 @@ import {
   type ProbeKind,
   type ProbeSpec,
 } from "../src/probes/probe-spec.ts";
-import { seededRandom } from "./sim/seeded-random.ts";
 
 const SEEDS = 150;
 const RUN_MS = 300_000;
@@ -56,7 +56,7 @@ function chooseProbes(random: Random, eager: boolean): ContainerProbes {
 }
 
 async function simulate(seed: number, eager: boolean): Promise<History> {
-  const random = seededRandom(seed);
+  const random = randomOf(seed).next;
   const clock = new VirtualClock();
   const beginMs = clock.nowMs();
   const nowMs = () => clock.nowMs() - beginMs;

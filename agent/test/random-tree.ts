@@ -16,7 +16,7 @@ import {
   writeFileSync,
   writeSync,
 } from "node:fs";
-import { seededRandom } from "./sim/seeded-random.ts";
+import { randomOf } from "@forage/common/random";
 
 const BLOCK_BYTES = 512;
 
@@ -72,7 +72,7 @@ class Dice {
   readonly #random: () => number;
 
   constructor(seed: number) {
-    this.#random = seededRandom(seed);
+    this.#random = randomOf(seed).next;
   }
 
   /** Returns a whole number below the limit. */

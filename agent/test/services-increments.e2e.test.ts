@@ -3,13 +3,13 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { randomOf } from "@forage/common/random";
 import { ServiceState, ServiceUpdate } from "@forage/proto/forage/agent/v1/agent";
 import { enterOwnNetwork, whyNoOwnNetwork } from "../../hack/lib/own-network.ts";
 import { systemClock } from "../src/clock.ts";
 import { runCommand } from "../src/network/run-command.ts";
 import { KnownServices } from "../src/services/known-services.ts";
 import { ServiceRules } from "../src/services/service-rules.ts";
-import { seededRandom } from "./sim/seeded-random.ts";
 
 const obstacle = whyNoOwnNetwork();
 if (obstacle === undefined) enterOwnNetwork();
@@ -66,7 +66,7 @@ for (const { family, podCidr, gateway, nodad } of FAMILIES) {
     services.subscribe((keys) => {
       changed = keys;
     });
-    const random = seededRandom(11);
+    const random = randomOf(11).next;
     for (let step = 1; step <= STEPS; step++) {
       services.take(aChange(random));
       await rules.update(changed);

@@ -5,10 +5,10 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
+import { randomOf } from "@forage/common/random";
 import { VirtualClock } from "@forage/common/virtual-clock";
 import { run } from "../../hack/lib/run.ts";
 import { enterOwnMounts, whyNoOwnMounts } from "./own-mounts.ts";
-import { seededRandom } from "./sim/seeded-random.ts";
 import { aMount, MIB, VolumeHost } from "./volume-host.ts";
 import { busyPods } from "./volumes-work.ts";
 
@@ -25,7 +25,7 @@ test(
   options,
   async (t) => {
     const host = await VolumeHost.setUp(t, parent);
-    const random = seededRandom(7);
+    const random = randomOf(7).next;
     const [kept] = busyPods(0);
     assert.ok(kept);
     const first = await host.start();

@@ -1,5 +1,5 @@
+import { randomOf } from "@forage/common/random";
 import type { NodeSpec, PodSpec } from "@forage/scheduler";
-import { Random } from "./random.ts";
 
 export interface Size {
   /** Thousandths of a cpu. */
@@ -18,7 +18,7 @@ const GI = 1024;
 
 /** 2,000 pods, half of them heavy in cpu and half in memory, for 600 nodes of 16 cpus and 64Gi. */
 export function complementary(seed: number): PackingWorkload {
-  const random = new Random(seed);
+  const random = randomOf(seed);
   const pods = Array.from({ length: 2_000 }, (_, i) =>
     i % 2 === 0
       ? {
@@ -37,7 +37,7 @@ export function complementary(seed: number): PackingWorkload {
 
 /** 4,000 pods of a few sizes, some with half or twice the memory, for 700 nodes of three kinds. */
 export function tshirt(seed: number): PackingWorkload {
-  const random = new Random(seed);
+  const random = randomOf(seed);
   const pods = Array.from({ length: 4_000 }, () => {
     const cpu = random.pick([250, 250, 250, 500, 500, 500, 1_000, 1_000, 2_000]);
     return { cpu, memoryMi: cpu * 2.048 * random.pick([0.5, 1, 1, 2]), gpu: 0 };
@@ -56,7 +56,7 @@ export function tshirt(seed: number): PackingWorkload {
  * exactly: one small pod on the wrong node, and a large one finds no place.
  */
 export function devices(seed: number): PackingWorkload {
-  const random = new Random(seed);
+  const random = randomOf(seed);
   const wanted = [...repeat(8, 80), ...repeat(4, 40), ...repeat(2, 60), ...repeat(1, 58)];
   const pods = wanted.map((gpu) => ({
     cpu: random.pick([1_000, 2_000, 4_000, 8_000]) * gpu,

@@ -1,3 +1,4 @@
+import { randomOf } from "@forage/common/random";
 import { Fleet, type PodKey, type Profile, podKey } from "@forage/scheduler";
 import {
   complementary,
@@ -8,7 +9,6 @@ import {
   type Size,
   tshirt,
 } from "./packing-workloads.ts";
-import { Random } from "./random.ts";
 
 export interface Packing {
   readonly workload: string;
@@ -65,7 +65,7 @@ function summary(workload: PackingWorkload, profile: Profile, churn: boolean): P
 
 /** Places the pods one by one in a random order. With churn, it then removes half of them and places as many new ones. */
 function arrive(workload: PackingWorkload, profile: Profile, churn: boolean, seed: number): Outcome {
-  const random = new Random(seed);
+  const random = randomOf(seed);
   const fleet = new Fleet({ profile });
   for (const [i, node] of random.shuffled(workload.nodes).entries()) fleet.setNode(nodeSpec(node, i));
   const sizes = new Map<PodKey, Size>();
@@ -88,7 +88,7 @@ function arrive(workload: PackingWorkload, profile: Profile, churn: boolean, see
       .filter((size) => size !== undefined);
   }
   const used = fleet.nodeNames().filter((name) => fleet.podsOn(name).length > 0);
-  const shuffled = new Random(seed).shuffled(workload.nodes);
+  const shuffled = randomOf(seed).shuffled(workload.nodes);
   const cores = used.reduce((sum, name) => sum + (shuffled[Number(name.slice(5))]?.cpu ?? 0), 0) / 1000;
   return { nodes: used.length, cores, unschedulable };
 }

@@ -4,8 +4,8 @@ import { registerHooks } from "node:module";
 import { join } from "node:path";
 import { test } from "node:test";
 import { pathToFileURL } from "node:url";
+import { randomOf } from "@forage/common/random";
 import { WorkspaceType } from "@forage/proto/core";
-import { randomOf } from "./support/random.ts";
 
 const SOURCES = join(import.meta.dirname, "../src/workspaces");
 const SUPPORT = join(import.meta.dirname, "support/workspaces");

@@ -34,6 +34,7 @@ test("what points the allowed way passes", (t) => {
     "coordinator/src/a.ts":
       'import { readFileSync } from "node:fs";\nimport { s } from "@forage/scheduler";\nimport x from "x";',
     "coordinator/test/a.test.ts": 'import { withHost } from "../../hack/lib/host.ts";',
+    "scheduler/test/a.ts": 'import { c } from "@forage/common/c";',
     "hack/lib/host.ts": 'import { P } from "@forage/proto/p";',
   });
 
@@ -47,7 +48,8 @@ test("each wrong direction is named with its place", (t) => {
     "coordinator/src/c.ts": '\nimport { withHost } from "../../hack/lib/host.ts";',
     "coordinator/src/d.ts": 'import { aNode } from "./d.test.ts";',
     "coordinator/src/e.ts": 'import y from "y/deep";\nimport "fs";',
-    "scheduler/src/index.ts": 'import type { P } from "@forage/proto/p";',
+    "scheduler/src/index.ts": 'import type { P } from "@forage/proto/p";\nimport "@forage/common/c";',
+    "scheduler/test/a.ts": 'import type { P } from "@forage/proto/p";',
   });
 
   assert.deepEqual(findViolations(readSources(root)), [
@@ -58,6 +60,8 @@ test("each wrong direction is named with its place", (t) => {
     "coordinator/src/e.ts:1: coordinator/package.json doesn't declare y (y/deep)",
     "coordinator/src/e.ts:2: write node:fs (fs)",
     "scheduler/src/index.ts:1: scheduler must not import proto (@forage/proto/p)",
+    "scheduler/src/index.ts:2: scheduler must not import common (@forage/common/c)",
+    "scheduler/test/a.ts:1: scheduler must not import proto (@forage/proto/p)",
   ]);
 });
 
@@ -87,6 +91,7 @@ function aTree(t: TestContext, files: Readonly<Record<string, string>>): string 
     },
     "scheduler/package.json": { name: "@forage/scheduler", exports: { ".": "./src/index.ts" } },
     "agent/package.json": { name: "@forage/agent" },
+    "common/package.json": { name: "@forage/common", exports: { "./*": "./src/*.ts" } },
     "proto/package.json": { name: "@forage/proto", exports: { "./*": "./gen/*.ts" } },
   };
   const texts = Object.entries(manifests).map(

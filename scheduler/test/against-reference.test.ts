@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { type Random, randomOf } from "@forage/common/random";
 import type { Miss } from "../src/place/miss.ts";
 import type { PodSpec, Profile } from "../src/types.ts";
 import { Mirror } from "./builders/mirror.ts";
-import { Random } from "./builders/random.ts";
 import { randomNode, randomPod } from "./builders/random-pod.ts";
 import { reject } from "./reference/filter.ts";
 import { best, candidates, victimKeys } from "./reference/preempt.ts";
@@ -20,7 +20,7 @@ for (const profile of ["kube-most", "kube-least", "pack"] as const) {
 }
 
 function runSeed(profile: Profile, seed: number): void {
-  const random = new Random(seed);
+  const random = randomOf(seed);
   const mirror = new Mirror(profile);
   const names = Array.from({ length: 2 + random.below(9) }, (_, i) => `n${i}`);
   for (const name of names) mirror.setNode(randomNode(random, name));

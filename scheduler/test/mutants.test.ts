@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -92,6 +92,7 @@ async function runMutant(mutant: [string, string, string] | undefined): Promise<
     for (const part of ["src", "test/reference", "test/builders", ...TESTS, "package.json"]) {
       cpSync(join(PACKAGE, part), join(copy, part), { recursive: true });
     }
+    symlinkSync(join(PACKAGE, "../node_modules"), join(copy, "node_modules"));
     if (mutant !== undefined) mutate(copy, mutant);
     const env = { ...process.env, SEEDS, NODE_TEST_CONTEXT: undefined };
     const child = spawn(process.execPath, [join(copy, ALL_RULES)], { env, stdio: "ignore" });

@@ -1,16 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { randomOf } from "@forage/common/random";
 import { Fleet } from "../src/fleet.ts";
 import { compileRequirement } from "../src/match/requirement.ts";
 import type { NodeSpec, PodSpec, SelectorRequirement } from "../src/types.ts";
 import { aFleet, aNode, aPod } from "./builders/fleet.ts";
-import { Random } from "./builders/random.ts";
 import { randomNode, randomPod } from "./builders/random-pod.ts";
 import { termMatches, termParses } from "./reference/match.ts";
 
 test("other names for the nodes don't change which of them can take a pod", () => {
   for (let seed = 1; seed <= 200; seed++) {
-    const random = new Random(seed);
+    const random = randomOf(seed);
     const names = Array.from({ length: 8 }, (_, i) => `n${i}`);
     const renamed = new Map(
       names.map((name, i) => [name, random.shuffled(["x", "y", "z"]).join("") + i] as const),
@@ -45,7 +45,7 @@ function rename(node: NodeSpec, names: ReadonlyMap<string, string>): NodeSpec {
 }
 
 test("whatever a requirement says, it is matched or refused as the reference does", () => {
-  const random = new Random(3);
+  const random = randomOf(3);
   const values = [
     "",
     "a",
@@ -80,7 +80,7 @@ test("whatever a requirement says, it is matched or refused as the reference doe
 
 test("no node is ever overcommitted, in any profile, by pods placed until nothing fits", () => {
   for (const profile of ["pack", "kube-most", "kube-least"] as const) {
-    const random = new Random(5);
+    const random = randomOf(5);
     const fleet = aFleet(
       Array.from({ length: 12 }, (_, i) => aNode(`n${i}`, { cpu: `${1 + (i % 5)}` })),
       profile,

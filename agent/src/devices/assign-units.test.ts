@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { seededRandom } from "../../test/sim/seeded-random.ts";
+import { randomOf } from "@forage/common/random";
 import { assignUnits, type Holding } from "./assign-units.ts";
 import { DeviceError, type DeviceUnit } from "./devices.ts";
 
@@ -54,7 +54,7 @@ test("what isn't declared isn't there", () => {
 
 test("no unit is ever in two pods' hands, whatever comes and goes", () => {
   for (let seed = 1; seed <= 30; seed += 1) {
-    const random = seededRandom(seed);
+    const random = randomOf(seed).next;
     const pods = new Map<string, readonly Holding[]>();
     for (let step = 0; step < 200; step += 1) {
       const uid = `pod-${Math.floor(random() * 5)}`;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { seededRandom } from "../../test/sim/seeded-random.ts";
+import { randomOf } from "@forage/common/random";
 import { planCollection, SPARE_AGE_LEAST_MS, type StoredImage } from "./plan-collection.ts";
 
 const DAY_MS = 86_400_000;
@@ -39,7 +39,7 @@ test("age can be left out of it", () => {
 
 test("whatever there is: nothing in use is named, nothing twice, and order is by age", () => {
   for (let seed = 1; seed <= 200; seed += 1) {
-    const random = seededRandom(seed);
+    const random = randomOf(seed).next;
     const images = Array.from({ length: Math.floor(random() * 20) }, (_, i) =>
       anImage(`i${i}`, (random() - 0.1) * 20 * DAY_MS, random() < 0.4),
     );

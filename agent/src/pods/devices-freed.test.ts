@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { randomOf } from "@forage/common/random";
 import { VirtualClock } from "@forage/common/virtual-clock";
-import { seededRandom } from "../../test/sim/seeded-random.ts";
 import { SimAgent, SimDisk } from "../../test/sim/sim-agent.ts";
 import { SimHost } from "../../test/sim/sim-host.ts";
 import { DeviceError, noDevices, type PodDevices } from "../devices/devices.ts";
@@ -66,7 +66,7 @@ test("a container that is to run again keeps its device", async () => {
 
 function aHost() {
   const clock = new VirtualClock();
-  const random = seededRandom(1);
+  const random = randomOf(1).next;
   const host = new SimHost(clock, random);
   host.registry.add("app:1");
   const gpu = new OneGpu(clock);

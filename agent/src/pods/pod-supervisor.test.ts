@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { randomOf } from "@forage/common/random";
 import { VirtualClock } from "@forage/common/virtual-clock";
-import { seededRandom } from "../../test/sim/seeded-random.ts";
 import { SimAgent, SimDisk } from "../../test/sim/sim-agent.ts";
 import { SimHost } from "../../test/sim/sim-host.ts";
 import { decodePodState } from "../journal/pod-state.ts";
@@ -78,7 +78,7 @@ async function damagedPod(meanwhile: (host: SimHost) => void) {
   first.kill();
   await clock.run(2_000);
   meanwhile(host);
-  const second = new SimAgent(host, disk, seededRandom(2), []);
+  const second = new SimAgent(host, disk, randomOf(2).next, []);
   const recorded = ["a", "b"].map((uid) => {
     const memory = fromPodState(uid, decodePodState(disk.states.get(uid) ?? new Uint8Array()));
     return uid === "a" ? { uid, damaged: true, memory } : { uid, pod: aPod(uid), memory };
@@ -99,13 +99,13 @@ class UnreadableMap extends Map<string, string> {
 
 function aHost() {
   const clock = new VirtualClock();
-  const host = new SimHost(clock, seededRandom(1));
+  const host = new SimHost(clock, randomOf(1).next);
   host.registry.add("app:1");
   return { clock, host, disk: new SimDisk() };
 }
 
 function start(host: SimHost, disk: SimDisk): SimAgent {
-  const agent = new SimAgent(host, disk, seededRandom(1), []);
+  const agent = new SimAgent(host, disk, randomOf(1).next, []);
   agent.start(false);
   return agent;
 }

@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readdir, readFile, readlink, rm, stat, symlink, writeFi
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { seededRandom } from "../../test/sim/seeded-random.ts";
+import { randomOf } from "@forage/common/random";
 import { writeFilesVolume } from "./files-volume.ts";
 import type { PlannedFile } from "./plan-files.ts";
 
@@ -102,7 +102,7 @@ test("whoever reads meanwhile sees all of the old or all of the new", async (t) 
 test("whatever a write that was cut off left, the next one puts right", async (t) => {
   for (let seed = 1; seed <= 40; seed += 1) {
     const directory = await aDirectory(t);
-    const random = seededRandom(seed);
+    const random = randomOf(seed).next;
     await writeFilesVolume(directory, files({ a: "old", b: "old" }), undefined);
     const litter: (() => Promise<unknown>)[] = [
       () => mkdir(join(directory, "..gen-2")),

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { randomOf } from "@forage/common/random";
 import { VirtualClock } from "@forage/common/virtual-clock";
 import { pino } from "pino";
-import { randomOf } from "../../test/support/random.ts";
 import { settled } from "../../test/support/until.ts";
 import { Loop } from "./loop.ts";
 

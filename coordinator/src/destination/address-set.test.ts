@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { type Random, randomOf } from "@forage/common/random";
 import { Update } from "@forage/proto/destination";
-import { type Random, randomOf } from "../../test/support/random.ts";
 import { ReplayedClient, textOf } from "../../test/support/replayed-client.ts";
 import type { Endpoint } from "../endpoints/endpoints.ts";
 import { toTcpAddress } from "../ip/address.ts";

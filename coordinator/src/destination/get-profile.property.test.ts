@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { type Random, randomOf } from "@forage/common/random";
 import { PodPhase } from "@forage/proto/forage/agent/v1/agent";
 import { ServiceAddressRecord } from "@forage/proto/forage/store/v1/store";
 import { aNode, aPod, aRouteEntry, aServiceEntry } from "../../test/support/entries.ts";
 import { HandFedState } from "../../test/support/hand-fed-state.ts";
 import { Deferred, HeldSink } from "../../test/support/held-sink.ts";
-import { type Random, randomOf } from "../../test/support/random.ts";
 import { encodeRecord } from "../model/codec.ts";
 import { serviceAddressKey } from "../model/keys.ts";
 import { Directory } from "./directory.ts";

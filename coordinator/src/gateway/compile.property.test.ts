@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { type Random, randomOf } from "@forage/common/random";
 import type { RouteMatch } from "@forage/proto/forest/v1/forage";
 import { aRoute } from "../../test/support/gateway/a-route.ts";
 import { type Asked, covers, holds, nearness, ruleFor } from "../../test/support/gateway/ask.ts";
-import { type Random, randomOf } from "../../test/support/random.ts";
 import { compileGateway } from "./compile.ts";
 import { compareRoutes, type Route } from "./route.ts";
 

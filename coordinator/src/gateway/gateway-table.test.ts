@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { randomOf } from "@forage/common/random";
 import { VirtualClock } from "@forage/common/virtual-clock";
 import { ConnectResponse, type GatewayChallenge } from "@forage/proto/forage/agent/v1/agent";
 import { aNode, aServiceEntry } from "../../test/support/entries.ts";
@@ -14,7 +15,6 @@ import {
 import { secretsOf } from "../../test/support/gateway/secrets.ts";
 import { ReceivedGateway } from "../../test/support/gateway/told-gateway.ts";
 import { HandFedState } from "../../test/support/hand-fed-state.ts";
-import { randomOf } from "../../test/support/random.ts";
 import type { EventInput } from "../model/event.ts";
 import type { CertificateSource, SourcedCertificate } from "./certificate-source.ts";
 import { troubleText } from "./conditions.ts";

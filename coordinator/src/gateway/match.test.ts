@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { randomOf } from "@forage/common/random";
 import { RouteMatch } from "@forage/proto/forest/v1/forage";
-import { randomOf } from "../../test/support/random.ts";
 import { compareMatches, matchesEverything, matchKey, matchText, normalMatch } from "./match.ts";
 
 type Given = Parameters<typeof RouteMatch.fromPartial>[0];

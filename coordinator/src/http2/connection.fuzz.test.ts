@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Random, randomOf } from "../../test/support/random.ts";
+import { type Random, randomOf } from "@forage/common/random";
 import { encodeFrame, encodeHeaders, FRAME, PREFACE, SETTING } from "./frames.ts";
 import { encodeFields } from "./hpack/encode-fields.ts";
 import { Peer, REQUEST, windowUpdate } from "./test/peer.ts";

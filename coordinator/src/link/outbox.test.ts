@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { randomOf } from "@forage/common/random";
 import {
   type AssignmentDelta,
   type AssignmentSnapshot,
@@ -7,7 +8,6 @@ import {
 } from "@forage/proto/forage/agent/v1/agent";
 import { ObjectRecord } from "@forage/proto/forage/store/v1/store";
 import { aPod } from "../../test/support/entries.ts";
-import { randomOf } from "../../test/support/random.ts";
 import { toTimestamp } from "../model/timestamp.ts";
 import type { ObjectEntry, PodEntry } from "../state/entries.ts";
 import { assignmentRevision } from "./assignment-revision.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { randomOf } from "@forage/common/random";
 import { VirtualClock } from "@forage/common/virtual-clock";
-import { randomOf } from "../../test/support/random.ts";
 import { createMemoryStore } from "../store/index.ts";
 import { batches, type StoreWrite } from "./batches.ts";
 

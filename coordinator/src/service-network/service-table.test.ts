@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { randomOf } from "@forage/common/random";
 import { ConnectResponse, type ServiceState } from "@forage/proto/forage/agent/v1/agent";
 import { aNode, aPod, aServiceEntry } from "../../test/support/entries.ts";
 import { HandFedState } from "../../test/support/hand-fed-state.ts";
 import { poison } from "../../test/support/poison.ts";
-import { randomOf } from "../../test/support/random.ts";
 import { type BuiltInService, BuiltInServices } from "../model/built-in-service.ts";
 import { ServiceTable } from "./service-table.ts";
 

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { type Random, randomOf } from "@forage/common/random";
 import { VirtualClock } from "@forage/common/virtual-clock";
 import { PodPhase, PodTemplate } from "@forage/proto/forage/agent/v1/agent";
 import { aNode, aPod, aRollout, aServiceEntry, aWorkloadEntry } from "../../test/support/entries.ts";
-import { type Random, randomOf } from "../../test/support/random.ts";
 import { settled } from "../../test/support/until.ts";
 import { aView, opsOf } from "../../test/support/view.ts";
 import { rewritePod, templateWrite } from "../control/pod-writes.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { randomOf } from "../../test/support/random.ts";
+import { randomOf } from "@forage/common/random";
 import { IndexMap } from "./index-map.ts";
 
 interface Item {

@@ -1,4 +1,4 @@
-import type { Random } from "../support/random.ts";
+import type { Random } from "@forage/common/random";
 import { poisons } from "./poisons.ts";
 import type { World } from "./world.ts";
 

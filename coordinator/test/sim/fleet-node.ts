@@ -1,6 +1,6 @@
+import type { Random } from "@forage/common/random";
 import type { VirtualClock } from "@forage/common/virtual-clock";
 import type { PodAssignment } from "@forage/proto/forage/agent/v1/agent";
-import type { Random } from "../support/random.ts";
 import type { Direction, Way } from "./network.ts";
 import type { ProcessGate } from "./process-gate.ts";
 import type { Handler } from "./stream.ts";

@@ -1,5 +1,5 @@
+import type { Random } from "@forage/common/random";
 import type { VirtualClock } from "@forage/common/virtual-clock";
-import type { Random } from "../support/random.ts";
 
 export type Direction = "up" | "down";
 

@@ -1,4 +1,4 @@
-import type { Random } from "../support/random.ts";
+import type { Random } from "@forage/common/random";
 
 /** The behaviour of a container, by the tag of its image: `registry.example/app:KIND-VERSION`. */
 export type ProgramKind =

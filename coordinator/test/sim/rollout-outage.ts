@@ -1,6 +1,6 @@
+import { type Random, randomOf } from "@forage/common/random";
 import { AttemptState } from "@forage/proto/forage/store/v1/store";
 import { ApplyResourcesRequest } from "@forage/proto/forest/v1/forage";
-import { type Random, randomOf } from "../support/random.ts";
 import { whatIsOpen } from "./convergence.ts";
 import { type Outcome, outcomeOf } from "./outcome.ts";
 import { imageOf } from "./programs.ts";

@@ -1,5 +1,5 @@
+import type { Random } from "@forage/common/random";
 import { ApplyResourcesRequest } from "@forage/proto/forest/v1/forage";
-import type { Random } from "../support/random.ts";
 import { CronWish } from "./cron-wish.ts";
 import { JobWish } from "./job-wish.ts";
 import { ServiceWish } from "./service-wish.ts";

@@ -1,5 +1,5 @@
+import type { Random } from "@forage/common/random";
 import { ForageResource } from "@forage/proto/forest/v1/forage";
-import type { Random } from "../support/random.ts";
 import { imageOf, type ProgramKind } from "./programs.ts";
 import type { Wish } from "./wish.ts";
 

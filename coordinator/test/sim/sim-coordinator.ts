@@ -1,4 +1,5 @@
 import { createHash, generateKeyPairSync, randomBytes } from "node:crypto";
+import type { Random } from "@forage/common/random";
 import type { VirtualClock } from "@forage/common/virtual-clock";
 import { nodeId } from "@forage/identity";
 import { CertificateAuthority } from "@forage/identity/ca";
@@ -14,7 +15,6 @@ import type { CallContext } from "../../src/rpc/caller.ts";
 import type { ClusterView } from "../../src/state/cluster-view.ts";
 import type { Compare, Op, Store, TxnResult } from "../../src/store/index.ts";
 import type { Clock } from "../../src/time/clock.ts";
-import type { Random } from "../support/random.ts";
 import { type Fate, LifeStore } from "./life-store.ts";
 import { clockOf } from "./process-clock.ts";
 import { ProcessGate } from "./process-gate.ts";

@@ -1,4 +1,4 @@
-import { randomOf } from "../support/random.ts";
+import { randomOf } from "@forage/common/random";
 import { assertConverged, whatIsOpen } from "./convergence.ts";
 import { disturb } from "./disturb.ts";
 import { disturbHost } from "./disturb-host.ts";

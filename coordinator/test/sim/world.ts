@@ -1,3 +1,4 @@
+import { type Random, randomOf } from "@forage/common/random";
 import type { VirtualClock } from "@forage/common/virtual-clock";
 import { NodeRecord } from "@forage/proto/forage/store/v1/store";
 import type { Profile } from "@forage/scheduler";
@@ -13,7 +14,6 @@ import {
   type Store,
   type WatchBatch,
 } from "../../src/store/index.ts";
-import { type Random, randomOf } from "../support/random.ts";
 import { Clients } from "./clients.ts";
 import type { FleetNode, NodeOptions } from "./fleet-node.ts";
 import { HostRules } from "./host-rules.ts";

@@ -3,7 +3,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, unlinkSync, writeFileSync } 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { Random } from "../../src/store/conformance/random.ts";
+import { randomOf } from "@forage/common/random";
 import { StoreError, salvageLevelStore } from "../../src/store/index.ts";
 import {
   bringBackOlder,
@@ -155,7 +155,7 @@ for (const kind of ["killed", "closed"] as const) {
         let refused = 0;
         for (let seed = 0; seed < FLIPS; seed++) {
           const dir = copy(`flip-${suffix}-${seed}`);
-          flipByte(dir, suffix, new Random(seed));
+          flipByte(dir, suffix, randomOf(seed));
           refused += await checkRefusedOrWhole(dir, contents);
           rmSync(dir, { recursive: true });
         }

@@ -3,8 +3,8 @@ import { cpSync, existsSync, mkdtempSync, rmSync, truncateSync, unlinkSync } fro
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { type Random, randomOf } from "@forage/common/random";
 import { VirtualClock } from "@forage/common/virtual-clock";
-import { Random } from "../../src/store/conformance/random.ts";
 import { openLevelStore, restoreLevelStore, StoreError, salvageLevelStore } from "../../src/store/index.ts";
 import type { Disk } from "../../src/store/level/disk.ts";
 import { CrashDisk, type Disturbance } from "./crash-disk.ts";
@@ -55,7 +55,7 @@ describe("no acknowledged record is lost, whatever step the process ends or fail
 
   for (const [name, scenario] of Object.entries(SCENARIOS)) {
     test(name, { timeout: 600_000 }, async (t) => {
-      const random = new Random(20260701);
+      const random = randomOf(20260701);
       let runs = 0;
       for (const first of await disturbances(root, scenario)) {
         const crashed = prepared(root, "crashed", scenario);

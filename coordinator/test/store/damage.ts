@@ -13,8 +13,8 @@ import {
   writeSync,
 } from "node:fs";
 import { join } from "node:path";
+import type { Random } from "@forage/common/random";
 import { ClassicLevel } from "classic-level";
-import type { Random } from "../../src/store/conformance/random.ts";
 import { CHAIN_START, decodeEntry, encodeEntry } from "../../src/store/format/entry-codec.ts";
 import { decodeRecord, encodeRecord } from "../../src/store/format/record-codec.ts";
 import { openSample, VALUE_BYTES } from "./sample-store.ts";

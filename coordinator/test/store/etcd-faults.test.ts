@@ -4,7 +4,6 @@ import { randomOf } from "@forage/common/random";
 import { type EtcdServer, startEtcd, startEtcdCluster } from "../../../hack/lib/etcd-server.ts";
 import { checkHistory } from "../../src/store/conformance/check-history.ts";
 import { bytes, contents, put, rejectsWith, until } from "../../src/store/conformance/fixture.ts";
-import { Random } from "../../src/store/conformance/random.ts";
 import { runClient } from "../../src/store/conformance/random-client.ts";
 import { followRandomly } from "../../src/store/conformance/random-watcher.ts";
 import { type Call, Recorder } from "../../src/store/conformance/recorder.ts";
@@ -194,12 +193,12 @@ async function checkedHistory(
 ): Promise<void> {
   const recorder = new Recorder();
   const stop = new AbortController();
-  const random = new Random(seed);
+  const random = randomOf(seed);
   const watchers = ["", "a/"].map((prefix) =>
-    followRandomly(store, prefix, new Random(random.below(2 ** 31)), stop.signal),
+    followRandomly(store, prefix, randomOf(random.below(2 ** 31)), stop.signal),
   );
   const clients = Array.from({ length: 6 }, async (_, client) => {
-    const own = new Random(random.below(2 ** 31));
+    const own = randomOf(random.below(2 ** 31));
     if (typeof calls === "number") return runClient(store, recorder, own, client, calls);
     for (let round = 0; calls(); round++) await runClient(store, recorder, own, client + 10 * round, 10);
   });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Random } from "../../test/builders/random.ts";
+import { randomOf } from "@forage/common/random";
 import { SchedulerError } from "../scheduler-error.ts";
 import { formatAmount, formatBytes, formatMilliCpu, formatQuantity } from "./format-quantity.ts";
 import { amountOf, milliCpuOf, parseQuantity, plainAmountOf, wholeUnitsOf } from "./parse-quantity.ts";
@@ -76,7 +76,7 @@ test("refuses everything else", () => {
 });
 
 test("whatever the text, it is read or refused, and what is written can be read again", () => {
-  const random = new Random(7);
+  const random = randomOf(7);
   const alphabet = [..."0123456789..--++eEnumkKMGTPi "];
   for (let i = 0; i < 20_000; i++) {
     const text = Array.from({ length: random.below(9) }, () => random.pick(alphabet)).join("");
@@ -90,7 +90,7 @@ test("whatever the text, it is read or refused, and what is written can be read 
 });
 
 test("the short way and the long way agree", () => {
-  const random = new Random(9);
+  const random = randomOf(9);
   for (let i = 0; i < 20_000; i++) {
     const text = `${random.below(10 ** random.below(9))}${random.pick(["", "", "m", "Ki", "Mi", "Gi", "M", "k", "i", "mi"])}`;
     for (const resource of ["cpu", "memory"]) {

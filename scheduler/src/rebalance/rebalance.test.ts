@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { randomOf } from "@forage/common/random";
 import { aFleet, aNode, aPod, names } from "../../test/builders/fleet.ts";
 import { Mirror } from "../../test/builders/mirror.ts";
-import { Random } from "../../test/builders/random.ts";
 import { randomNode, randomPod } from "../../test/builders/random-pod.ts";
 import { reject } from "../../test/reference/filter.ts";
 import { podKey } from "../pod/pod-key.ts";
@@ -27,7 +27,7 @@ test("scale-down takes from the fullest zone, then the fullest host, the younges
 
 test("scale-down never leaves more skew than it found", () => {
   for (let seed = 1; seed <= 50; seed++) {
-    const random = new Random(seed);
+    const random = randomOf(seed);
     const fleet = aFleet(Array.from({ length: 6 }, (_, i) => aNode(`n${i}`, { zone: `z${i % 3}` })));
     const all = names(12);
     for (const name of all) fleet.bind(aPod(name, { workload: "w" }), `n${random.below(6)}`);
@@ -89,7 +89,7 @@ test("a plan about rules that were never evaluated before leaves the counts as t
 
 test("whatever the fleet, each move is legal at its time, and asking changes nothing", () => {
   for (let seed = 1; seed <= 150; seed++) {
-    const random = new Random(seed);
+    const random = randomOf(seed);
     const mirror = new Mirror("pack");
     for (let i = 0; i < 7; i++) mirror.setNode(randomNode(random, `n${i}`));
     const templates = Array.from({ length: 3 }, (_, i) => randomPod(random, `t${i}`, 0.5));

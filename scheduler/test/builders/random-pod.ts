@@ -1,3 +1,4 @@
+import type { Random } from "@forage/common/random";
 import type {
   ContainerSpec,
   LabelSelector,
@@ -11,7 +12,6 @@ import type {
   Toleration,
   TopologySpreadConstraint,
 } from "../../src/types.ts";
-import type { Random } from "./random.ts";
 
 const APPS = ["web", "db", "cache", "job"];
 const TIERS = ["gold", "silver"];

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { seededRandom } from "../../../test/sim/seeded-random.ts";
+import { randomOf } from "@forage/common/random";
 import type { EnvEntry, EnvSource, ObjectContent, Pod, PodContainer } from "../pod.ts";
 import { resolveContainer } from "./resolve-container.ts";
 
@@ -159,7 +159,7 @@ test("only what is written in the pod is expanded, in env, command and args", ()
 });
 
 test("whatever text a secret holds, that very text is what the process gets", () => {
-  const random = seededRandom(7);
+  const random = randomOf(7).next;
   const alphabet = ["$", "(", ")", "A", "B", "\n", "=", '"', "ä", "😀", " ", "\\", "%"];
   for (let round = 0; round < 500; round += 1) {
     const text = Array.from(

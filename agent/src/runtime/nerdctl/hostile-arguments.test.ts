@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { seededRandom } from "../../../test/sim/seeded-random.ts";
+import { randomOf } from "@forage/common/random";
 import { type ContainerSecurity, type ContainerSpec, RuntimeError } from "../runtime.ts";
 import { type RunPlace, runArguments } from "./run-arguments.ts";
 
@@ -53,10 +53,10 @@ const PLACE: RunPlace = {
 test("whatever a user writes wherever, nothing of it becomes an option", () => {
   let built = 0;
   for (let seed = 1; seed <= 3_000; seed += 1) {
-    const spec = aHostileSpec(seededRandom(seed));
+    const spec = aHostileSpec(randomOf(seed).next);
     let args: readonly string[];
     try {
-      args = runArguments(spec, { ...PLACE, imageUser: text(seededRandom(seed + 1)) });
+      args = runArguments(spec, { ...PLACE, imageUser: text(randomOf(seed + 1).next) });
     } catch (error) {
       assert.ok(error instanceof RuntimeError && !error.retryable, `seed ${seed}: ${error}`);
       continue;

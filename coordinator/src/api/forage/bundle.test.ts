@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { randomOf } from "@forage/common/random";
 import { aServiceEntry, aWorkloadEntry } from "../../../test/support/entries.ts";
 import { randomResource } from "../../../test/support/forest/random-resource.ts";
-import { randomOf } from "../../../test/support/random.ts";
 import { aContainerService, aRequest, aService } from "../../../test/support/requests.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
 import { kindOf, planBundle } from "./bundle.ts";

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { type Random, randomOf } from "@forage/common/random";
 import { ApplyResourcesRequest } from "@forage/proto/forest/v1/forage";
 import { isFieldPath } from "../../../test/support/forest/fields.ts";
 import { mutated } from "../../../test/support/forest/mutate.ts";
 import { randomResource } from "../../../test/support/forest/random-resource.ts";
-import { type Random, randomOf } from "../../../test/support/random.ts";
 import { aContainerService, aRequest, aService } from "../../../test/support/requests.ts";
 import { verdictOn } from "../../../test/support/verdict.ts";
 

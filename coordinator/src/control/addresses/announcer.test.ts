@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { randomOf } from "../../../test/support/random.ts";
+import { randomOf } from "@forage/common/random";
 import { type Announced, chooseAnnouncers } from "./announcer.ts";
 import { type AnnouncingNode, NodeNetworks, parseNetwork } from "./node-networks.ts";
 

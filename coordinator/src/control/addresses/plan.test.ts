@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { randomOf } from "@forage/common/random";
 import { ServiceAddressRecord } from "@forage/proto/forage/store/v1/store";
 import { ServicePort } from "@forage/proto/forest/v1/forage";
-import { randomOf } from "../../../test/support/random.ts";
 import { type IpRange, parseIpRange } from "../../ip/ip-range.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
 import type { AddressedService, AddressStep } from "./draft.ts";

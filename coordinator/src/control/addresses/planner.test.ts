@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { type Random, randomOf } from "@forage/common/random";
 import type { ServiceAddressRecord } from "@forage/proto/forage/store/v1/store";
 import { ServicePort } from "@forage/proto/forest/v1/forage";
-import { type Random, randomOf } from "../../../test/support/random.ts";
 import { parseIpRange } from "../../ip/ip-range.ts";
 import type { AddressedService, AddressRanges, AddressStep } from "./draft.ts";
 import { type AnnouncingNode, parseNetwork } from "./node-networks.ts";

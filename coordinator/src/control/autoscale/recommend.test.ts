@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { randomOf } from "../../../test/support/random.ts";
+import { randomOf } from "@forage/common/random";
 import type { Autoscaling } from "../../model/autoscaling.ts";
 import { newHistory, type ScaleHistory, withAdded } from "./history.ts";
 import type { MetricReading } from "./reading.ts";

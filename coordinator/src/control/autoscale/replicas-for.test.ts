@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { randomOf } from "../../../test/support/random.ts";
+import { randomOf } from "@forage/common/random";
 import type { TargetType } from "../../model/autoscaling.ts";
 import type { MetricReading, PodReading } from "./reading.ts";
 import { replicasFor, TOLERANCE } from "./replicas-for.ts";

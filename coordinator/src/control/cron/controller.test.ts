@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
+import { randomOf } from "@forage/common/random";
 import { JobStatus, WorkloadStatusRecord } from "@forage/proto/forage/store/v1/store";
 import { pino } from "pino";
 import { aCronJobEntry } from "../../../test/support/entries.ts";
-import { randomOf } from "../../../test/support/random.ts";
 import { until } from "../../../test/support/until.ts";
 import { aView } from "../../../test/support/view.ts";
 import { encodeRecord } from "../../model/codec.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Random, randomOf } from "../../../test/support/random.ts";
+import { type Random, randomOf } from "@forage/common/random";
 import { cronScheduleProblem } from "../../api/validate/syntax/cron-schedule.ts";
 import { scheduleOf } from "./schedule.ts";
 

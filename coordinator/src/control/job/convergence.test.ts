@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
+import { type Random, randomOf } from "@forage/common/random";
 import { PodPhase, PodStatus } from "@forage/proto/forage/agent/v1/agent";
 import { PodStatusRecord } from "@forage/proto/forage/store/v1/store";
 import { pino } from "pino";
 import { aJobEntry, aNode } from "../../../test/support/entries.ts";
-import { type Random, randomOf } from "../../../test/support/random.ts";
 import { settled } from "../../../test/support/until.ts";
 import { aView } from "../../../test/support/view.ts";
 import { encodeRecord } from "../../model/codec.ts";

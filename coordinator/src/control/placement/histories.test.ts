@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
+import { type Random, randomOf } from "@forage/common/random";
 import { PodTemplate } from "@forage/proto/forage/agent/v1/agent";
 import { NodeRecord, ObjectRecord, PodRecord } from "@forage/proto/forage/store/v1/store";
 import { Fleet } from "@forage/scheduler";
 import { pino } from "pino";
 import { aNode, aPod } from "../../../test/support/entries.ts";
-import { type Random, randomOf } from "../../../test/support/random.ts";
 import { settled } from "../../../test/support/until.ts";
 import { aView, opsOf } from "../../../test/support/view.ts";
 import { ObjectFaults } from "../../faults/object-faults.ts";

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { type Random, randomOf } from "@forage/common/random";
 import { PodPhase } from "@forage/proto/forage/agent/v1/agent";
 import type {
   ContainerServiceStatus,
@@ -7,7 +8,6 @@ import type {
   RolloutAttempt,
 } from "@forage/proto/forage/store/v1/store";
 import { aPod, aWorkloadEntry } from "../../../test/support/entries.ts";
-import { type Random, randomOf } from "../../../test/support/random.ts";
 import { isReady } from "../../endpoints/readiness.ts";
 import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
 import { planWorkload } from "./plan.ts";

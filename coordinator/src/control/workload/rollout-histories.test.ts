@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { type Random, randomOf } from "@forage/common/random";
 import { AttemptState } from "@forage/proto/forage/store/v1/store";
-import { type Random, randomOf } from "../../../test/support/random.ts";
 import { RolloutPlay } from "../../../test/support/rollout-play.ts";
 import { isReady } from "../../endpoints/readiness.ts";
 import { toTimestamp } from "../../model/timestamp.ts";

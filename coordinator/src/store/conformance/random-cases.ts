@@ -1,7 +1,7 @@
+import { randomOf } from "@forage/common/random";
 import type { Revision, Store } from "../store.ts";
 import { checkHistory } from "./check-history.ts";
 import { put, type StoreFactory, storeCase } from "./fixture.ts";
-import { Random } from "./random.ts";
 import { runClient } from "./random-client.ts";
 import { followRandomly } from "./random-watcher.ts";
 import { type Call, Recorder } from "./recorder.ts";
@@ -21,12 +21,12 @@ export function randomCases(open: StoreFactory): void {
       async ({ store }) => {
         const recorder = new Recorder();
         const stop = new AbortController();
-        const random = new Random(seed);
+        const random = randomOf(seed);
         const watchers = WATCHED.map((prefix) =>
-          followRandomly(store, prefix, new Random(random.below(2 ** 31)), stop.signal),
+          followRandomly(store, prefix, randomOf(random.below(2 ** 31)), stop.signal),
         );
         const clients = Array.from({ length: CLIENTS }, (_, client) =>
-          runClient(store, recorder, new Random(random.below(2 ** 31)), client, CALLS_PER_CLIENT),
+          runClient(store, recorder, randomOf(random.below(2 ** 31)), client, CALLS_PER_CLIENT),
         );
         await Promise.all(clients);
         const last = await writeMark(store, recorder);

@@ -1,7 +1,7 @@
+import type { Random } from "@forage/common/random";
 import type { Compare, Op, Store } from "../store.ts";
 import { StoreError } from "../store-error.ts";
 import { bytes } from "./fixture.ts";
-import type { Random } from "./random.ts";
 import type { Call, Recorder } from "./recorder.ts";
 
 /** Few, so that clients get in each other's way. */
@@ -19,7 +19,7 @@ export async function runClient(
   for (let i = 0; i < calls; i++) {
     const run = await randomCall(store, random, `${client}.${i}`);
     await recorder.record(run, () => store.revision);
-    if (random.chance(3)) await store.compact(Math.max(0, store.revision - 20));
+    if (random.chance(0.03)) await store.compact(Math.max(0, store.revision - 20));
   }
 }
 
@@ -53,7 +53,7 @@ async function rangeInThePast(store: Store, random: Random, prefix: string): Pro
 /** Mostly what the key is like now, which another client may change before the transaction comes. */
 async function randomCompares(store: Store, random: Random): Promise<Compare[]> {
   const compares: Compare[] = [];
-  while (random.chance(50)) {
+  while (random.chance(0.5)) {
     const key = random.pick(KEYS);
     const found = await store.get(key);
     const choices: Compare[] = [
@@ -69,11 +69,11 @@ async function randomCompares(store: Store, random: Random): Promise<Compare[]> 
 }
 
 function randomOps(random: Random, value: string): Op[] {
-  if (random.chance(5)) return [{ kind: "deletePrefix", prefix: random.pick(["a/", "b"]) }];
+  if (random.chance(0.05)) return [{ kind: "deletePrefix", prefix: random.pick(["a/", "b"]) }];
   const ops = new Map<string, Op>();
   for (let i = random.below(4); i >= 0; i--) {
     const key = random.pick(KEYS);
-    ops.set(key, random.chance(70) ? { kind: "put", key, value: bytes(value) } : { kind: "delete", key });
+    ops.set(key, random.chance(0.7) ? { kind: "put", key, value: bytes(value) } : { kind: "delete", key });
   }
   return [...ops.values()];
 }

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
+import type { Random } from "@forage/common/random";
 import type { Revision, Store } from "../store.ts";
 import { StoreError } from "../store-error.ts";
 import { print, until } from "./fixture.ts";
-import type { Random } from "./random.ts";
 
 /** The changes that one watcher received in a range of revisions. A new range begins after it had to list again. */
 export interface Stretch {
@@ -37,8 +37,8 @@ export function followRandomly(
       );
       stretch.through = batch.revision;
       stretch.lines.push(print(batch));
-      if (random.chance(20)) return;
-      if (random.chance(20)) await new Promise((resolve) => setImmediate(resolve));
+      if (random.chance(0.2)) return;
+      if (random.chance(0.2)) await new Promise((resolve) => setImmediate(resolve));
     }
   };
   const follow = async (): Promise<void> => {

@@ -1,16 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Random } from "../conformance/random.ts";
+import { randomOf } from "@forage/common/random";
 import { KeyIndex } from "./key-index.ts";
 
 test("holds what a sorted array would hold, over many splits and emptied chunks", () => {
-  const random = new Random(7);
+  const random = randomOf(7);
   const index = new KeyIndex();
   const model = new Set<string>();
   for (let step = 0; step < 30_000; step++) {
     const key = `${random.pick(["a/", "b/", "c/"])}${random.below(4000)}`;
     // Grows in the first half, shrinks in the second.
-    if (random.chance(step < 15_000 ? 80 : 30)) {
+    if (random.chance(step < 15_000 ? 0.8 : 0.3)) {
       index.add(key);
       model.add(key);
     } else {

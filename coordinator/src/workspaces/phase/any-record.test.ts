@@ -1,5 +1,5 @@
 import { test } from "node:test";
-import { randomOf } from "../../../test/support/random.ts";
+import { randomOf } from "@forage/common/random";
 import { checkAnyRecord } from "../../../test/support/workspaces/any-record.ts";
 
 const RECORDS = 5_000;

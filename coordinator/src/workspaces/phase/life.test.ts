@@ -1,6 +1,6 @@
 import { test } from "node:test";
+import { randomOf } from "@forage/common/random";
 import { WorkspaceType } from "@forage/proto/core";
-import { randomOf } from "../../../test/support/random.ts";
 import { SimulatedLife } from "../../../test/support/workspaces/simulated-life.ts";
 
 /** The number of seeds, which takes some seconds of CPU; `FORAGE_WORKSPACE_SEEDS` sets another. */

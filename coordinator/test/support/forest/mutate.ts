@@ -1,6 +1,6 @@
+import type { Random } from "@forage/common/random";
 import { ApplyResourcesRequest } from "@forage/proto/forest/v1/forage";
 import type { FieldSchema } from "@forage/proto/forest-schema";
-import type { Random } from "../random.ts";
 import { type Draft, fieldsOf, getField, setField } from "./fields.ts";
 
 /** Changes one field somewhere in the request to something odd, and returns it as it comes off the wire. */

@@ -1,6 +1,6 @@
+import type { Random } from "@forage/common/random";
 import { ForageResource } from "@forage/proto/forest/v1/forage";
 import type { FieldSchema } from "@forage/proto/forest-schema";
-import type { Random } from "../random.ts";
 import { type Draft, fieldsOf, setField } from "./fields.ts";
 import { repair } from "./repair.ts";
 import { samplesOf, valuesOf } from "./samples.ts";

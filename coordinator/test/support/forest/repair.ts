@@ -1,4 +1,4 @@
-import type { Random } from "../random.ts";
+import type { Random } from "@forage/common/random";
 import type { Draft } from "./fields.ts";
 
 /** Makes what rules between fields ask for true in a message whose fields are valid each by itself. */

@@ -1,3 +1,4 @@
+import type { Random } from "@forage/common/random";
 import { WorkspaceConditionBool, WorkspacePhase, WorkspaceType } from "@forage/proto/core";
 import { PodPhase } from "@forage/proto/forage/agent/v1/agent";
 import {
@@ -24,7 +25,6 @@ import { planWorkspace } from "../../../src/workspaces/phase/plan.ts";
 import { versioned } from "../../../src/workspaces/records.ts";
 import { WORKSPACES_SCHEMA } from "../../../src/workspaces/settings.ts";
 import { aPod } from "../entries.ts";
-import type { Random } from "../random.ts";
 import { broken, checkChange } from "./life-rules.ts";
 
 /* Rules of single decisions that hold for every record, also for records that no history of today's code leads to. */

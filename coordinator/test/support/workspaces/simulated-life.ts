@@ -1,3 +1,4 @@
+import type { Random } from "@forage/common/random";
 import { StopWorkspacePolicy, WorkspacePhase, WorkspaceType } from "@forage/proto/core";
 import {
   ActivityRecord,
@@ -19,7 +20,6 @@ import type { Observation } from "../../../src/workspaces/phase/observation.ts";
 import { planWorkspace, type WorkspacePlan, withTransfer } from "../../../src/workspaces/phase/plan.ts";
 import { versioned } from "../../../src/workspaces/records.ts";
 import { WORKSPACES_SCHEMA } from "../../../src/workspaces/settings.ts";
-import type { Random } from "../random.ts";
 import { checkLimits } from "./life-limits.ts";
 import { broken, checkChange, checkPointer, checkRecord } from "./life-rules.ts";
 import { SimulatedNode } from "./simulated-node.ts";

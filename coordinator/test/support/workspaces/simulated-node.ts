@@ -1,3 +1,4 @@
+import type { Random } from "@forage/common/random";
 import {
   ContentStage,
   TransferReport,
@@ -5,7 +6,6 @@ import {
   type WorkspaceOrder,
   WorkspaceReport,
 } from "@forage/proto/forage/workspaces/v1/workspaces";
-import type { Random } from "../random.ts";
 import type { ContentVersion, SimulatedStore } from "./simulated-store.ts";
 
 /** Reports that wait for the stream. A new stream begins with the present state. */

@@ -1,6 +1,6 @@
+import type { Random } from "@forage/common/random";
 import type { TransferOrder } from "@forage/proto/forage/workspaces/v1/workspaces";
 import type { StoredObject } from "../../../src/workspaces/content/content-store.ts";
-import type { Random } from "../random.ts";
 
 /** The state of a workspace's content: changes that containers made, and how often the node's disk was lost before. */
 export interface ContentVersion {

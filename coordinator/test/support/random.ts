@@ -1,1 +1,0 @@
-export { type Random, randomOf } from "@forage/common/random";
