@@ -44,7 +44,7 @@ test("reports a failed write, and writes the next change", async () => {
   assert.deepEqual([errors.length, disk.writes], [1, ["again"]]);
 });
 
-test("loads what was written, and tells a missing file from one that can't be read", async () => {
+test("loads what was written, and distinguishes a missing file from an unreadable one", async () => {
   const { file, state, disk } = aFile();
   const damaged: string[] = [];
   const load = () =>
