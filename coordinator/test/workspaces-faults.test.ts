@@ -60,7 +60,12 @@ test("a coordinator that starts again at any stage continues the life of a works
   node.behaviour.initialize = () => ({ stage: ContentStage.READY });
   node.act();
   await life.reaches(ID, WorkspacePhase.RUNNING);
+  const lastActivity = async () => (await world.workspaces().describeWorkspace({ id: ID })).lastActivity;
+  await world.workspaces().markActive({ id: ID, closed: false });
+  const marked = await lastActivity();
+  assert.notEqual(marked, "");
   await restart(WorkspacePhase.RUNNING);
+  assert.equal(await lastActivity(), marked, "the activity outlives the coordinator");
 
   agent.onStopping = () => undefined;
   node.behaviour.transfer = () => undefined;
