@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { WorkspaceConditionBool, WorkspacePhase, WorkspaceType } from "@forage/proto/core";
 import { status } from "@grpc/grpc-js";
+import { MAX_OPEN_TRANSFERS } from "../src/workspaces/rpc/transfers.ts";
+import { MAX_PORTS } from "../src/workspaces/start/validate.ts";
 import { until } from "./support/until.ts";
 import { aStart, startWorkspaceWorld } from "./support/workspaces/workspace-world.ts";
 
@@ -164,4 +166,27 @@ test("a backup of a workspace whose node is away is UNAVAILABLE", LIMIT, async (
   await reaches(id, WorkspacePhase.INTERRUPTED);
   const away = { code: status.UNAVAILABLE, details: /node n1 of workspace instance-1 is unavailable/ };
   await assert.rejects(calls.backupWorkspace({ id }), away);
+});
+
+test("too many ports and too many backups under way are RESOURCE_EXHAUSTED", LIMIT, async (t) => {
+  const { calls, node, reaches } = await startWorkspaceWorld(t);
+  const id = "instance-1";
+  await calls.startWorkspace(aStart());
+  await reaches(id, WorkspacePhase.RUNNING);
+  const open = (port: number) =>
+    calls.controlPort({ id, expose: true, spec: { port, visibility: 0, url: "" } });
+  for (let port = 1; port <= MAX_PORTS; port += 1) await open(20_000 + port);
+  await assert.rejects(open(30_000), {
+    code: status.RESOURCE_EXHAUSTED,
+    details: /has \d+ exposed ports: remove some first$/,
+  });
+  await open(20_001);
+
+  node.behaviour.transfer = () => undefined;
+  const snapshot = () => calls.takeSnapshot({ id, returnImmediately: true });
+  for (let transfer = 0; transfer < MAX_OPEN_TRANSFERS; transfer += 1) await snapshot();
+  await assert.rejects(snapshot(), {
+    code: status.RESOURCE_EXHAUSTED,
+    details: /backups and snapshots under way: wait for one of them$/,
+  });
 });

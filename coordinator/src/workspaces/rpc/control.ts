@@ -17,11 +17,9 @@ import { Findings } from "../../api/validate/findings.ts";
 import { CoordinatorError } from "../../errors.ts";
 import { type WorkspaceSettings, workspaceUrl } from "../settings.ts";
 import { checkSshKeys } from "../start/ssh-keys.ts";
+import { MAX_PORTS } from "../start/validate.ts";
 import { checkPort, checkTimeout } from "../start/validate-parts.ts";
 import type { WorkspaceWriter } from "../writer.ts";
-
-/** The same limit as in a start request. */
-const MAX_PORTS = 100;
 
 /** Sets the time-out, and switches the shorter one of closed workspaces off. Throws INVALID, NOT_FOUND, FAILED_PRECONDITION. */
 export async function setTimeout(

@@ -30,7 +30,7 @@ export interface TransferCallOptions {
  * The limit of a node's open transfers. Each holds a slot for its whole duration, and more in parallel make none of them
  * faster.
  */
-const MAX_OPEN_TRANSFERS = 5;
+export const MAX_OPEN_TRANSFERS = 5;
 
 /**
  * Orders a snapshot of a running workspace, and answers with its URL: at once, or when it is complete. Throws NOT_FOUND,

@@ -35,7 +35,8 @@ const MAX_VARIABLES = 500;
 const MAX_ENVIRONMENT_BYTES = 1024 * 1024 - 64 * 1024;
 /** The kernel's limit for one variable. */
 const MAX_VARIABLE_BYTES = 128 * 1024 - 1;
-const MAX_PORTS = 100;
+/** The exposed ports of one workspace, at its start and later. */
+export const MAX_PORTS = 100;
 /** Paths that the kernel takes have 4,096 bytes. */
 const MAX_PATH_LENGTH = 1_024;
 const MAX_TEXT_LENGTH = 1_000;
