@@ -27,6 +27,8 @@ after(async () => {
   const last = await host?.start();
   for (const { namespace, name } of (await last?.claims()) ?? [])
     await last.removeClaim(namespace, name, signal);
+  await last?.close();
+  await volumes?.close();
   await host?.reboot();
   await opened?.close();
 });

@@ -32,7 +32,7 @@ import {
 // All secrets of a host together, old and new side by side while they change.
 const MEMORY_BYTES_MAX = 256 * 1024 * 1024;
 /** The times after a start at which devices of deleted files are looked for: a killed agent's programs may still attach some. */
-const LATE_DEVICES_MS: readonly number[] = [1_000, 5_000, 15_000, 60_000];
+const LATE_DEVICES_MS: readonly number[] = [1_000, 5_000, 15_000];
 const CONTAINER_NAME = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 
 export interface HostVolumesParts {
