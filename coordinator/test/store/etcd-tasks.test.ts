@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { execFileSync, spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { cpSync, existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -148,12 +148,11 @@ test("a second coordinator follows, and serves when the first one is killed", as
   const follower = await startProgram(t, second);
   await until("the second one follows", async () => follower.log().includes('"event":"coordinator-follows"'));
   assert.equal(await follower.leads(), false);
-  leader.process.kill("SIGKILL");
+  await leader.end("SIGKILL");
   const killedMs = performance.now();
   await until("the second one leads", async () => (await follower.leads()) === true, TAKEOVER_MAX_MS);
   t.diagnostic(`leads after ${Math.round(performance.now() - killedMs)} ms`);
-  follower.process.kill("SIGTERM");
-  assert.deepEqual(await once(follower.process, "exit"), [0, null]);
+  assert.deepEqual(await follower.end("SIGTERM"), [0, null]);
 });
 
 interface Readiness {
@@ -178,20 +177,37 @@ async function startProgram(t: TestContext, { dataDir, store }: StorePlace) {
   const file = join(dir, "coordinator.yaml");
   const http = { listen: `127.0.0.1:${port}` };
   writeFileSync(file, JSON.stringify({ dataDir, store, grpc: { listen: "127.0.0.1:0" }, http }));
-  const process_ = spawn(process.execPath, [MAIN, "--config", file], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  t.after(() => process_.kill("SIGKILL"));
   let text = "";
-  process_.stdout.setEncoding("utf8").on("data", (chunk: string) => {
-    text += chunk;
-  });
-  process_.once("exit", (code) => {
-    if (code !== 0 && code !== null)
+  let ended: ChildProcess | undefined;
+  let isOver = false;
+  // As a service manager does, it starts a coordinator again that ends by itself, such as one that lost its lease on a busy machine.
+  const launch = (): ChildProcess => {
+    const program = spawn(process.execPath, [MAIN, "--config", file], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    program.stdout.setEncoding("utf8").on("data", (chunk: string) => {
+      text += chunk;
+    });
+    program.once("exit", (code) => {
+      if (isOver || ended === program) return;
       t.diagnostic(`the coordinator exited with ${code}: ${text.slice(-2_000)}`);
+      running = launch();
+    });
+    return program;
+  };
+  let running = launch();
+  t.after(() => {
+    isOver = true;
+    running.kill("SIGKILL");
   });
   return {
-    process: process_,
+    /** Sends the signal, and returns the exit code and the signal that ended it. */
+    end: async (signal: NodeJS.Signals): Promise<readonly unknown[]> => {
+      ended = running;
+      const exit = once(running, "exit");
+      running.kill(signal);
+      return exit;
+    },
     log: () => text,
     isReady: () =>
       fetch(`http://127.0.0.1:${port}/readyz`).then(
