@@ -123,6 +123,21 @@ for (const [what, file, message] of [
     `${MINIMAL}containerd: { colour: red }\n`,
     /containerd\.colour: there is no such/,
   ],
+  ["a group that is a value", `${MINIMAL}containerd: 5\n`, /containerd: must be a group of settings/],
+  ["a port in place of a group", `${MINIMAL}destination: 8086\n`, /destination: must be a group/],
+  [
+    "a port that is too high",
+    `${MINIMAL}destination: { port: 70000 }\n`,
+    /destination\.port: must be a port/,
+  ],
+  ["a number out of range", `${MINIMAL}podsMax: 0\n`, /podsMax: must be a whole number from 1 to 1000$/],
+  ["a fraction", `${MINIMAL}podsMax: 1.5\n`, /podsMax: must be a whole number from 1 to 1000$/],
+  [
+    "a word that is none",
+    `${MINIMAL}logs: { streams: both }\n`,
+    /logs\.streams: must be one of combined, sep/,
+  ],
+  ["a switch that is none", `${MINIMAL}dns: maybe\n`, /dns: must be on or off/],
   ["a relative directory", "dataDir: x\ncoordinator: a:1\n", /dataDir: must be an absolute path/],
   ["a missing setting", "dataDir: /x\n", /coordinator: must be set/],
   ["a bad list", `${MINIMAL}coordinators: ["a:1", "b"]\n`, /coordinators: must be a list of HOST:PORT/],
@@ -155,6 +170,20 @@ test("reports all problems at once", async () => {
   await assert.rejects(read("dataDir: x\nnodeName: A_B\ncolour: red\n"), (error: Error) => {
     return ["dataDir", "nodeName", "colour", "coordinator"].every((name) => error.message.includes(name));
   });
+});
+
+test("a value for a group hides no flag of the group", async () => {
+  await assert.rejects(
+    read(`${MINIMAL}containerd: 5\n`, ["--containerd-namespace", "n"]),
+    /agent\.yaml: containerd: must be a group/,
+  );
+});
+
+test("numbers, switches and ports are read from text as well", async () => {
+  const flags = ["--pods-max", "50", "--dns", "off", "--destination-port", "8086", "--nomad-socket", "off"];
+  const config = await read(MINIMAL, flags);
+  assert.deepEqual([config.podsMax, config.dns, config.destination.port], [50, false, 8_086]);
+  assert.equal(config.nomad.socket, undefined);
 });
 
 test("an unknown flag is refused with the usage", async () => {

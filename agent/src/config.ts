@@ -43,7 +43,7 @@ export async function readConfig(
 }
 
 export function usage(): string {
-  const flags = SETTINGS.map(({ path, shape }) => `[--${kebabOf(path)} ${shape}]`);
+  const flags = SETTINGS.map(({ path, form }) => `[--${kebabOf(path)} ${form}]`);
   return `usage: forage-agent [--config FILE] ${flags.join(" ")}`;
 }
 
