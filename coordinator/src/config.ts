@@ -73,11 +73,11 @@ export const CONFIG_SCHEMA = z.strictObject({
   /** Backups of the store that are written and verified while the coordinator serves. */
   backups: z
     .strictObject({
-      /** Whether backups are written. */
+      /** Whether backups are written by schedule. */
       enabled: z.boolean().default(true),
       /** The time between two backups, in hours. */
       intervalHours: z.number().min(0.25).max(8_760).default(24),
-      /** The number of backups that are kept; the oldest are removed first. */
+      /** The number of backups that are kept, of scheduled ones and of those on demand each; the oldest are removed first. */
       keep: z.number().int().min(1).max(1_000).default(7),
       /** The directory of the backups, which the coordinator must be able to write to. Default: `backups` below `dataDir`. */
       directory: z.string().startsWith("/").optional(),

@@ -7,7 +7,7 @@ import { objectHandlers } from "./api/objects/handlers.ts";
 import { metricHandlers } from "./api/operator/metric-handlers.ts";
 import type { OperatorOptions } from "./api/operator/service.ts";
 import { type AuditLog, NO_AUDIT_LOG } from "./audit/audit-log.ts";
-import type { ScheduledBackups } from "./backups/scheduled-backups.ts";
+import type { Backups } from "./backups/open-backups.ts";
 import { certificateHandlers } from "./certificates/handlers.ts";
 import { openIssuer } from "./certificates/open-issuer.ts";
 import { type Config, type HostPort, hostPort } from "./config.ts";
@@ -61,8 +61,8 @@ export interface CoordinatorOptions {
   readonly issuer: IdentityIssuer;
   /** The record of calls. Default: none. */
   readonly audit?: AuditLog;
-  /** Writes backups of the store until the coordinator is closed. Default: none are written. */
-  readonly backups?: Pick<ScheduledBackups, "stats" | "close"> | undefined;
+  /** The backups of the store, until the coordinator is closed. Default: none can be made. */
+  readonly backups?: Backups | undefined;
   /** Holds the archives of workspaces. Default: a directory below `dataDir`. */
   readonly content?: ContentStore | undefined;
   /** The addresses of this host, for the certificate of the gRPC port. Default: none. */

@@ -7,6 +7,7 @@ import { NamespaceRules } from "./api/namespaces/namespace-rules.ts";
 import { policyRefusalIn } from "./api/namespaces/stored-violations.ts";
 import { PodUse } from "./api/operator/pod-use.ts";
 import { type AuditLog, NO_AUDIT_LOG } from "./audit/audit-log.ts";
+import type { Backups } from "./backups/open-backups.ts";
 import type { CertificateController } from "./certificates/controller.ts";
 import { openCertificates } from "./certificates/open-certificates.ts";
 import type { OpenedIssuer } from "./certificates/open-issuer.ts";
@@ -76,6 +77,8 @@ export interface CoreOptions {
   readonly issuer: IdentityIssuer;
   /** Default: none. */
   readonly audit?: AuditLog;
+  /** Default: none can be made. */
+  readonly backups?: Pick<Backups, "directory"> | undefined;
   /** The issuer of certificates for hostnames whose routes name no secret. Undefined: there is none. */
   readonly certificateIssuer?: OpenedIssuer | undefined;
   readonly clock: Clock;
@@ -330,6 +333,7 @@ function servicesOptions(
       nodePorts,
       loadBalancerIps,
       gateways,
+      backups: options.backups?.directory,
       certificates: parts.certificates,
       certificateRoot: options.certificateIssuer?.rootPem,
       explainPlacement: control.explainPlacement,

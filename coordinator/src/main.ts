@@ -5,8 +5,8 @@ import { ServiceManager } from "@forage/common/service-manager";
 import { LogDestination } from "@forage/identity/log-destination";
 import { type Logger, pino } from "pino";
 import { openAuditLog } from "./audit/open-audit-log.ts";
-import { ScheduledBackups } from "./backups/scheduled-backups.ts";
-import { type CommandLine, type Config, ConfigError, hostPort, readCommandLine, readHelp } from "./config.ts";
+import { openBackups } from "./backups/open-backups.ts";
+import { type CommandLine, ConfigError, hostPort, readCommandLine, readHelp } from "./config.ts";
 import { type Coordinator, type CoordinatorOptions, startCoordinator } from "./coordinator.ts";
 import { failureText } from "./failure-text.ts";
 import { startFollower } from "./follower/follower.ts";
@@ -19,7 +19,7 @@ import { openVault, reseal } from "./objects/open-vault.ts";
 import { openOrFollow } from "./open-cluster-store.ts";
 import { advertisedAt, hostAddresses } from "./reachable-at.ts";
 import type { DurableStore } from "./store/index.ts";
-import { type Clock, systemClock } from "./time/clock.ts";
+import { systemClock } from "./time/clock.ts";
 import { workspaceDefinitions } from "./workspaces/open-workspaces.ts";
 
 /** A stop that hangs is worse than one that is cut short: everything acknowledged is on disk. */
@@ -136,21 +136,9 @@ async function lead(
     vault,
     issuer: new IdentityIssuer({ issuer: config.identityIssuer ?? store.id, keys: signingKeys }),
     audit: await openAuditLog(config.dataDir, clock, log),
-    backups: await startBackups(config, store, clock, log),
+    backups: await openBackups(config, { store, clock, log }),
     dashboardPath: dashboardPath(import.meta.dirname),
   });
-}
-
-async function startBackups(
-  { backups, dataDir }: Config,
-  store: DurableStore,
-  clock: Clock,
-  log: Logger,
-): Promise<ScheduledBackups | undefined> {
-  if (!backups.enabled) return undefined;
-  const { intervalHours, keep, directory = join(dataDir, "backups") } = backups;
-  const intervalMs = intervalHours * 3_600_000;
-  return ScheduledBackups.start({ store, directory, intervalMs, keep, clock, log });
 }
 
 /** Ends the process in order on a signal. Returns what is aborted then. */

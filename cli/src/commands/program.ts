@@ -73,6 +73,7 @@ const commands: Readonly<Record<string, Load>> = {
   rebalance: async () => (await import("./rebalance.ts")).rebalance,
   metric: async () => (await import("./metric.ts")).metric,
   certificate: async () => (await import("./certificate.ts")).certificate,
+  backup: async () => (await import("./backup.ts")).backup,
   token: group("token", "Manage tokens", async () => {
     const { tokenLs, tokenRevoke } = await import("./token-ls.ts");
     return [(await import("./token-create.ts")).tokenCreate, tokenLs, tokenRevoke];

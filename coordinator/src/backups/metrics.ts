@@ -1,7 +1,7 @@
 import { Counter, Gauge, type Registry } from "prom-client";
-import type { ScheduledBackups } from "./scheduled-backups.ts";
+import type { Backups } from "./open-backups.ts";
 
-export function backupMetrics(backups: Pick<ScheduledBackups, "stats">, registers: Registry[]): void {
+export function backupMetrics(backups: Pick<Backups, "stats">, registers: Registry[]): void {
   new Gauge({
     name: "forage_backup_last_timestamp_seconds",
     help: "When the newest backup was written and verified; 0: there is none.",

@@ -6,19 +6,35 @@ const NOW_MS = Date.UTC(2030, 4, 6, 7, 8, 9, 123);
 const HOUR_MS = 3_600_000;
 
 test("a backup's name holds its time to the second, and other files are no backups", () => {
-  const name = backupName(NOW_MS);
+  const name = backupName("scheduled", NOW_MS);
   assert.equal(name, "store-20300506T070809Z.backup");
   const others = ["store.backup", `${name}.partial`, "before-upgrade.backup"];
-  assert.deepEqual(backupsAmong([...others, name]), [{ name, madeMs: NOW_MS - 123 }]);
+  assert.deepEqual(backupsAmong([...others, name]), [{ name, series: "scheduled", madeMs: NOW_MS - 123 }]);
   assert.deepEqual(leftovers([...others, name, "mine.partial"]), [`${name}.partial`]);
 });
 
+test("a backup on demand has a name of its own, with milliseconds", () => {
+  const name = backupName("on-demand", NOW_MS);
+  assert.equal(name, "demand-20300506T070809123Z.backup");
+  assert.deepEqual(backupsAmong([name, `../${name}`]), [{ name, series: "on-demand", madeMs: NOW_MS }]);
+  assert.deepEqual(leftovers([`${name}.partial`]), [`${name}.partial`]);
+});
+
+test("backups on demand remove no scheduled ones", () => {
+  const scheduled = backupName("scheduled", NOW_MS);
+  const demanded = [1, 2].map((hours) => backupName("on-demand", NOW_MS + hours * HOUR_MS));
+  assert.deepEqual(
+    surplusBackups(backupsAmong([scheduled, ...demanded]), 1).map(({ name }) => name),
+    demanded.slice(0, 1),
+  );
+});
+
 test("the oldest backups beyond the number to keep are surplus", () => {
-  const names = [2, 0, 1].map((hours) => backupName(NOW_MS + hours * HOUR_MS));
+  const names = [2, 0, 1].map((hours) => backupName("scheduled", NOW_MS + hours * HOUR_MS));
   const backups = backupsAmong(names);
   assert.deepEqual(
     surplusBackups(backups, 1).map(({ name }) => name),
-    [backupName(NOW_MS), backupName(NOW_MS + HOUR_MS)],
+    [backupName("scheduled", NOW_MS), backupName("scheduled", NOW_MS + HOUR_MS)],
   );
   assert.deepEqual(surplusBackups(backups, 3), []);
 });

@@ -1,6 +1,10 @@
+/** Backups of one series are kept and removed apart from those of the other one. */
+export type BackupSeries = "scheduled" | "on-demand";
+
 /** A backup by its file's name. */
 export interface BackupFile {
   readonly name: string;
+  readonly series: BackupSeries;
   /** The time at which it was made. */
   readonly madeMs: number;
 }
@@ -10,23 +14,29 @@ export const START_DELAY_MS = 5 * 60_000;
 /** A failed backup is tried again after this time, or after the interval if that is shorter. */
 export const RETRY_MS = 15 * 60_000;
 
-const NAME = /^store-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z\.backup$/;
+const PREFIXES: Readonly<Record<BackupSeries, string>> = { scheduled: "store", "on-demand": "demand" };
+const NAME = /^(store|demand)-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)(\d{3})?Z\.backup$/;
 const PARTIAL = ".partial";
 
-/** Returns the name of the backup that is made at this time. Names sort by time. */
-export function backupName(nowMs: number): string {
-  const text = new Date(nowMs).toISOString().replace(/\.\d+/, "").replaceAll(/[-:]/g, "");
-  return `store-${text}.backup`;
+/** Returns the name of the backup that is made at this time. Names of one series sort by time. */
+export function backupName(series: BackupSeries, nowMs: number): string {
+  const text = new Date(nowMs).toISOString().replaceAll(/[-:.]/g, "");
+  // Users make several within one second.
+  const time = series === "on-demand" ? text : text.replace(/\d{3}Z$/, "Z");
+  return `${PREFIXES[series]}-${time}.backup`;
 }
 
 /** Returns the backups among the names of a directory's files, oldest first. */
 export function backupsAmong(names: readonly string[]): readonly BackupFile[] {
   return names
     .flatMap((name) => {
-      const [, ...parts] = NAME.exec(name) ?? [];
-      const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = parts.map(Number);
-      if (parts.length === 0) return [];
-      return [{ name, madeMs: Date.UTC(year, month - 1, day, hour, minute, second) }];
+      const [, prefix, ...parts] = NAME.exec(name) ?? [];
+      if (prefix === undefined) return [];
+      const numbers = parts.map((part) => Number(part ?? 0));
+      const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0, millisecond = 0] = numbers;
+      const madeMs = Date.UTC(year, month - 1, day, hour, minute, second, millisecond);
+      const series: BackupSeries = prefix === PREFIXES.scheduled ? "scheduled" : "on-demand";
+      return [{ name, series, madeMs }];
     })
     .sort((a, b) => a.madeMs - b.madeMs);
 }
@@ -36,9 +46,12 @@ export function leftovers(names: readonly string[]): readonly string[] {
   return names.filter((name) => name.endsWith(PARTIAL) && NAME.test(name.slice(0, -PARTIAL.length)));
 }
 
-/** Returns the backups to remove, so that the newest `keep` are left. */
+/** Returns the backups to remove, so that the newest `keep` of each series are left. */
 export function surplusBackups(backups: readonly BackupFile[], keep: number): readonly BackupFile[] {
-  return backups.slice(0, Math.max(0, backups.length - keep));
+  const ofSeries = (series: BackupSeries) => backups.filter((backup) => backup.series === series);
+  return [ofSeries("scheduled"), ofSeries("on-demand")].flatMap((files) =>
+    files.slice(0, Math.max(0, files.length - keep)),
+  );
 }
 
 /** Returns the time until the next backup is due. */

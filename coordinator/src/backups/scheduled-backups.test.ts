@@ -7,8 +7,9 @@ import { VirtualClock } from "@forage/common/virtual-clock";
 import { pino } from "pino";
 import { until } from "../../test/support/until.ts";
 import { type BackupInfo, type DurableStore, openLevelStore, restoreLevelStore } from "../store/index.ts";
+import { BackupDirectory, type BackupDirectoryOptions } from "./backup-directory.ts";
 import { RETRY_MS, START_DELAY_MS } from "./plan-backups.ts";
-import { ScheduledBackups, type ScheduledBackupsOptions } from "./scheduled-backups.ts";
+import { ScheduledBackups } from "./scheduled-backups.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -26,7 +27,7 @@ test("writes a backup at each interval, from which the store comes back, and kee
   assert.deepEqual(new Set(events), new Set(["backup-made"]));
   const names = readdirSync(dir).sort();
   assert.equal(names.length, 2);
-  assert.deepEqual(backups.stats(), { lastMs: clock.nowMs(), failures: 0 });
+  assert.equal(backups.failures, 0);
 
   const restored = join(dir, "restored");
   await restoreLevelStore({ dir: restored, file: join(dir, names.at(-1) ?? "") });
@@ -54,7 +55,7 @@ test("a new backup that can't be read back is removed, older ones stay, and the 
   await until("the backup has failed", () => events.length === 1);
   assert.deepEqual(events, ["backup-failed"]);
   assert.deepEqual(readdirSync(dir).sort(), older);
-  assert.equal(backups.stats().failures, 1);
+  assert.equal(backups.failures, 1);
   damage = false;
   clock.advance(RETRY_MS);
   await until("the next backup is made", () => events.length === 2);
@@ -101,7 +102,7 @@ interface Scene {
   readonly clock: VirtualClock;
   /** The events that were logged, in order. */
   readonly events: string[];
-  readonly start: (options: Partial<ScheduledBackupsOptions>) => Promise<ScheduledBackups>;
+  readonly start: (options: Partial<BackupDirectoryOptions>) => Promise<ScheduledBackups>;
 }
 
 async function aStore(t: TestContext): Promise<Scene> {
@@ -120,11 +121,12 @@ async function aStore(t: TestContext): Promise<Scene> {
     await store.close();
     rmSync(root, { recursive: true });
   });
-  const defaults = { store, directory: dir, intervalMs: 24 * HOUR_MS, keep: 2, clock, log };
+  const defaults = { store, path: dir, keep: 2, clock };
   return {
     ...{ store, dir, clock, events },
     start: async (options) => {
-      const backups = await ScheduledBackups.start({ ...defaults, ...options });
+      const directory = await BackupDirectory.open({ ...defaults, ...options });
+      const backups = await ScheduledBackups.start({ directory, intervalMs: 24 * HOUR_MS, clock, log });
       open.push(backups);
       return backups;
     },

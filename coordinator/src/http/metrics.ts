@@ -1,7 +1,7 @@
 import { PodPhase } from "@forage/proto/forage/agent/v1/agent";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import { backupMetrics } from "../backups/metrics.ts";
-import type { ScheduledBackups } from "../backups/scheduled-backups.ts";
+import type { Backups } from "../backups/open-backups.ts";
 import type { CertificateController } from "../certificates/controller.ts";
 import { certificateMetrics } from "../certificates/metrics.ts";
 import type { EventStats } from "../events/recorder.ts";
@@ -28,7 +28,7 @@ export interface MetricsSources {
   readonly certificates?: CertificateController | undefined;
   readonly liveness: LivenessStats;
   /** Undefined: no backups are written. */
-  readonly backups?: Pick<ScheduledBackups, "stats"> | undefined;
+  readonly backups?: Pick<Backups, "stats"> | undefined;
   /** Returns the reason why the controllers decide nothing. Undefined: the store is up to date. */
   readonly refusal: () => string | undefined;
   readonly nowMs: () => number;

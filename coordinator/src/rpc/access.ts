@@ -56,6 +56,9 @@ export const methodTable: MethodTable = {
   "/forage.operator.v1.OperatorService/ListCertificates": inCluster("viewer"),
   "/forage.operator.v1.OperatorService/RenewCertificate": inCluster("admin"),
   "/forage.operator.v1.OperatorService/GetCertificateAuthority": inCluster("viewer"),
+  "/forage.operator.v1.OperatorService/CreateBackup": inCluster("admin"),
+  "/forage.operator.v1.OperatorService/ListBackups": inCluster("admin"),
+  "/forage.operator.v1.OperatorService/GetBackup": inCluster("admin"),
   "/grpc.health.v1.Health/Check": ANYONE,
   // A stream takes a place for as long as its caller likes, so that it needs a token.
   "/grpc.health.v1.Health/Watch": inNamespace("destination-reader"),

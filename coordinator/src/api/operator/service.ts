@@ -4,6 +4,7 @@ import { DEFAULT_JOIN_TTL_MS, mintJoinToken } from "@forage/identity/join-token"
 import type { OperatorServiceService } from "@forage/proto/forage/operator/v1/operator";
 import * as wire from "@forage/proto/forage/operator/v1/operator";
 import { RolloutReason } from "@forage/proto/forage/store/v1/store";
+import { type BackupHandlerOptions, backupHandlers } from "../../backups/handlers.ts";
 import { type CertificateHandlerOptions, certificateHandlers } from "../../certificates/handlers.ts";
 import type { AutoscaleController } from "../../control/autoscale/controller.ts";
 import type { UnschedulablePods } from "../../control/placement/unschedulable-pods.ts";
@@ -56,6 +57,7 @@ export interface OperatorOptions
     CertificateHandlerOptions,
     ApiTokenOptions,
     AuditOptions,
+    BackupHandlerOptions,
     NamespaceOptions,
     Omit<WhyOptions, "unplaced"> {
   /** Returns this many random lowercase letters and digits. */
@@ -108,6 +110,7 @@ export function operatorService(options: OperatorOptions): Handlers<typeof Opera
     ...metricHandlers(options.metrics.pushed),
     ...nodeHandlers(options),
     ...certificateHandlers(options),
+    ...backupHandlers(options),
     ...namespaceHandlers(options),
     createJoinToken: async (request) => createJoinToken(request, options),
     createApiToken: (request, { caller }) => createApiToken(request, caller, options),
