@@ -20,8 +20,10 @@ const root = join(import.meta.dirname, "..");
 /** Files that run containers wait for most of their time. */
 const HOSTS_PER_PROCESSOR = 2;
 
-/** The tests of booted hosts. They take minutes, and need an image, which can be built only outside the networks of tests. */
+/** The tests of booted hosts. They need an image, which can be built only outside the networks of tests. */
 const LAB_TESTS: readonly string[] = ["hack/e2e/lab.e2e.test.ts", "hack/e2e/lab-faults.e2e.test.ts"];
+/** Those that run only when they are named, or with --lab-full. They take minutes. */
+const NAMED_TESTS: readonly string[] = ["hack/e2e/lab-faults.e2e.test.ts"];
 
 const report = (step: string): void => console.error(`… ${step}`);
 
@@ -35,8 +37,8 @@ async function main(): Promise<boolean> {
   const both = values.unit === values.e2e;
   const isLabFull = values["lab-full"] ?? false;
   const { unit, processes, computing, onHosts, alone: allAlone } = await selected(positionals, base);
-  const wantsLab = isLabFull || positionals.length > 0;
-  const alone = allAlone.filter((path) => wantsLab || !LAB_TESTS.includes(path));
+  const wantsAll = isLabFull || positionals.length > 0;
+  const alone = allAlone.filter((path) => wantsAll || !NAMED_TESTS.includes(path));
   const e2e = both || values.e2e;
   const groups: TestGroup[] = [
     {

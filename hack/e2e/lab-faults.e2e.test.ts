@@ -33,7 +33,6 @@ function testFaults(kind: string): void {
       await fleet.installCoordinator();
       [, , used = []] = await Promise.all(["h1", "h2", "h3"].map((name) => fleet.joinHost(name)));
       await fleet.loadImage("h1", "h2", "h3");
-      await fleet.replacePodsSoon();
       await fleet.applyBundle();
       await fleet.scene.serving("web", REPLICAS);
     }, LIMIT);
@@ -46,27 +45,29 @@ function testFaults(kind: string): void {
         const { lab, scene } = fleet;
         const before = await scene.running("h3");
         assert.ok(before.length >= 2);
-        await lab.partition(["h3"]);
-        await scene.until("h3 is Unreachable", () => fleet.isUnreachable("h3"));
-        await fleet.untilReplaced("h3");
-        assert.deepEqual(await scene.running("h3"), before);
-        const [victim = "", ...others] = before;
-        await fleet.onHost("h3", `ctr --namespace forage tasks kill --signal SIGKILL ${victim}`);
-        const restarted = await timed(() =>
-          scene.until("its own agent restarts a killed container", async () => {
-            const running = await scene.running("h3");
-            return running.length === before.length && !running.includes(victim) ? running : undefined;
-          }),
-        );
-        assert.ok(others.every((id) => restarted.value.includes(id)));
-        const { seconds } = await timed(async () => {
-          await lab.heal();
-          await scene.allReady();
-          await fleet.onlyTheKnown();
+        await fleet.replacingSoon(async () => {
+          await lab.partition(["h3"]);
+          await scene.until("h3 is Unreachable", () => fleet.isUnreachable("h3"));
+          await fleet.untilReplaced("h3");
+          assert.deepEqual(await scene.running("h3"), before);
+          const [victim = "", ...others] = before;
+          await fleet.onHost("h3", `ctr --namespace forage tasks kill --signal SIGKILL ${victim}`);
+          const restarted = await timed(() =>
+            scene.until("its own agent restarts a killed container", async () => {
+              const running = await scene.running("h3");
+              return running.length === before.length && !running.includes(victim) ? running : undefined;
+            }),
+          );
+          assert.ok(others.every((id) => restarted.value.includes(id)));
+          const { seconds } = await timed(async () => {
+            await lab.heal();
+            await scene.allReady();
+            await fleet.onlyTheKnown();
+          });
+          t.diagnostic(
+            `a killed container runs again after ${restarted.seconds} s, the surplus has stopped ${seconds} s after healing`,
+          );
         });
-        t.diagnostic(
-          `a killed container runs again after ${restarted.seconds} s, the surplus has stopped ${seconds} s after healing`,
-        );
         await scene.serving("web", REPLICAS);
       },
     );

@@ -37,7 +37,6 @@ function testFleet(kind: string): void {
         await scene.allReady();
         t.diagnostic(`coordinator, three agents and the first container: ${seconds} s`);
         await fleet.loadImage("h2", "h3");
-        await fleet.replacePodsSoon();
       },
     );
 
@@ -84,18 +83,20 @@ function testFleet(kind: string): void {
     test("the pods of a host without power are replaced, and services follow", LIMIT, async (t) => {
       const { lab, scene } = fleet;
       const ip = await scene.virtualIp("web");
-      const startMs = performance.now();
-      const since = (): string => ((performance.now() - startMs) / 1000).toFixed(1);
-      await lab.powerOff("h2");
-      await scene.until("h2 is Unreachable", () => fleet.isUnreachable("h2"));
-      const unreachable = since();
-      const following = timed(() => scene.answersOnly("h1", `http://${ip}/`));
-      await fleet.untilReplaced("h2");
-      t.diagnostic(`Unreachable after ${unreachable} s, all pods replaced after ${since()} s`);
-      const { seconds } = await following;
-      t.diagnostic(`the virtual IP leads only to pods of other hosts ${seconds} s after that`);
-      await lab.boot("h2");
-      await scene.allReady();
+      await fleet.replacingSoon(async () => {
+        const startMs = performance.now();
+        const since = (): string => ((performance.now() - startMs) / 1000).toFixed(1);
+        await lab.powerOff("h2");
+        await scene.until("h2 is Unreachable", () => fleet.isUnreachable("h2"));
+        const unreachable = since();
+        const [replaced, { seconds }] = await Promise.all([
+          fleet.untilReplaced("h2").then(since),
+          timed(() => scene.answersOnly("h1", `http://${ip}/`)),
+        ]);
+        t.diagnostic(`Unreachable after ${unreachable} s, all pods replaced after ${replaced} s`);
+        t.diagnostic(`the virtual IP leads only to pods of other hosts ${seconds} s after that`);
+        await lab.boot("h2");
+      });
       await scene.serving("web", REPLICAS);
       await fleet.onlyTheKnown();
     });

@@ -10,6 +10,7 @@ import {
   renameSync,
   rmSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
@@ -17,6 +18,7 @@ import { goArchitecture } from "../lib/architecture.ts";
 import { cacheDir } from "../lib/cache-dir.ts";
 import { type HostTool, installMissing } from "../lib/host-tools.ts";
 import { run } from "../lib/run.ts";
+import { pruneImages } from "./prune-images.ts";
 
 /** A bare Debian, as an operator's host is before anything of Forage is there. */
 export interface HostImage {
@@ -69,9 +71,11 @@ const JOURNAL = "[Journal]\nStorage=persistent\nSyncIntervalSec=1s\n";
 const IMAGE_TOOLS: readonly HostTool[] = [
   { package: "mmdebstrap", isThere: () => existsSync("/usr/bin/mmdebstrap") },
 ];
-const BUILD_LIMIT_MS = 15 * 60_000;
-/** Images of other versions are removed when a new one is built. */
+/** Six times what it takes on two processors: a mirror that is slower than this is no mirror. */
+const BUILD_LIMIT_MS = 5 * 60_000;
 const IMAGES = "lab-images";
+/** Checkouts with different contents of images take turns on one machine. */
+const KEPT_IMAGES = 3;
 
 /** Returns the image, and builds it unless the cache has one of the same content. */
 export async function ensureHostImage(report: (detail: string) => void): Promise<HostImage> {
@@ -79,7 +83,7 @@ export async function ensureHostImage(report: (detail: string) => void): Promise
   const dir = join(images, contentHash());
   if (!existsSync(dir)) {
     await installMissing(IMAGE_TOOLS, { report });
-    report(`building a Debian ${SUITE} image (once; some minutes)`);
+    report(`building a Debian ${SUITE} image (once; about a minute)`);
     mkdirSync(images, { recursive: true });
     const partial = mkdtempSync(join(images, "partial-"));
     try {
@@ -91,6 +95,9 @@ export async function ensureHostImage(report: (detail: string) => void): Promise
       if (!existsSync(dir)) throw error;
     }
   }
+  const now = new Date();
+  utimesSync(dir, now, now);
+  await pruneImages(images, KEPT_IMAGES, now.getTime());
   return { root: join(dir, "root"), dependencies: join(dir, "dependencies") };
 }
 

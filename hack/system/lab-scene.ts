@@ -50,6 +50,7 @@ export const NAMESPACE = "lab";
 const LIMIT_MS = 120_000;
 const EVERY_MS = 100;
 const HTTP_PORT = 7601;
+const AGENT_METRICS = "http://127.0.0.1:7602/metrics";
 const PEER = join(import.meta.dirname, "peer.ts");
 const LOAD_CLIENTS = 2;
 
@@ -104,6 +105,15 @@ export class LabScene {
     await this.until("all nodes are Ready", async () => {
       const nodes = await this.nodes();
       return nodes.length === count && nodes.every(({ isReady }) => isReady);
+    });
+  }
+
+  /** Waits until all agents are connected to the coordinator, by their own account. */
+  async allConnected(): Promise<void> {
+    const agents = this.lab.hosts.filter(({ runsAgent }) => runsAgent);
+    await this.until("all agents are connected", async () => {
+      const metrics = await Promise.all(agents.map(({ name }) => this.ask(name, AGENT_METRICS)));
+      return metrics.every((text = "") => /^forage_agent_connected 1$/m.test(text));
     });
   }
 

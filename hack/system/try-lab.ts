@@ -1,27 +1,49 @@
-import { mkdirSync } from "node:fs";
 import { messageOf } from "@forage/common/message-of";
+import { copyDependencies, ensureHostImage } from "../lab-hosts/host-image.ts";
 import { driverFor } from "../lab-hosts/host-kinds.ts";
+import { usePackages } from "../lab-hosts/install-fleet.ts";
 import { Lab } from "../lab-hosts/lab.ts";
 import { planHosts } from "../lab-hosts/lab-plan.ts";
-import { labPaths } from "../lab-hosts/lab-state.ts";
+import { loadImage } from "../lab-hosts/load-image.ts";
+import { writePackageIndex } from "../lab-hosts/package-repository.ts";
+import { buildBusyboxImage } from "../lib/busybox-image.ts";
 import { claimLab } from "./claim-lab.ts";
 
+const IMAGE = "localhost/forage/busybox:1";
+/** What the programs of Forage ask of a host's kernel, done with Debian's programs alone. */
+const TRIAL = [
+  "ip netns add trial",
+  "nft add table inet trial",
+  `ctr --namespace forage run --rm --with-ns network:/run/netns/trial ${IMAGE} trial true`,
+].join(" && ");
+
 /**
- * Boots a bare host of the kind, runs a command on it and removes it. Returns the reason if this machine can't do that, as
- * without the rights to mount and to make namespaces, or without a mirror of Debian. No program of Forage takes part.
+ * Boots a host of the kind, runs a container on it and removes it. Returns the reason if this machine can't do that, as without
+ * the rights to mount and to make namespaces, or without a mirror of Debian. No program of Forage takes part.
  */
 export async function tryLab(kind: string, report: (detail: string) => void): Promise<string | undefined> {
   const { name, release } = await claimLab();
   try {
-    await driverFor(kind, name).prepare(report);
-    const lab = await Lab.create(name, kind, planHosts({ count: 1, coordinatorOwnHost: false }));
-    mkdirSync(labPaths(name).packages, { recursive: true });
-    await lab.boot(lab.coordinator.name);
-    await lab.exec(lab.coordinator.name, ["true"]);
+    try {
+      await driverFor(kind, name).prepare(report);
+      await tryHost(await Lab.create(name, kind, planHosts({ count: 1, coordinatorOwnHost: false })));
+    } finally {
+      await release();
+    }
     return undefined;
   } catch (error) {
     return messageOf(error);
-  } finally {
-    await release();
   }
+}
+
+async function tryHost(lab: Lab): Promise<void> {
+  const host = lab.coordinator;
+  const packages = lab.path("packages");
+  copyDependencies(await ensureHostImage(() => {}), packages);
+  await writePackageIndex(packages);
+  await lab.boot(host.name);
+  await usePackages(lab, host);
+  await lab.exec(host.name, ["apt-get", "-qq", "--yes", "install", "containerd", "runc", "nftables"]);
+  await loadImage(lab, [host.name], await buildBusyboxImage({ name: IMAGE }));
+  await lab.exec(host.name, ["sh", "-c", TRIAL]);
 }
