@@ -69,6 +69,34 @@ test("a join whose answer was lost is answered again, to the same key only", LIM
   assert.equal(agent.ended, undefined);
 });
 
+test("a join that somebody sends again neither locks the node out nor changes it", LIMIT, async (t) => {
+  const world = await startWorld(t);
+  const taints = [{ key: "new", value: "", effect: "NoSchedule" }];
+  const request = { ttlSeconds: 60, nodeName: "", reusable: false, labels: {}, taints };
+  const { token } = await world.operator().createJoinToken(request);
+  const key = await createKeyAndCsr();
+  await join(world, token, "n1", { key });
+  const { response } = await join(world, token, "n1", { key });
+  const agent = new HollowAgent(world, "n1", { certPem: response.certificatePem, keyPem: key.keyPem }, {});
+  const isReady = async () => (await world.operator().listNodes({})).nodes[0]?.ready ?? false;
+  await until("the node is ready", isReady);
+  const change = {
+    name: "n1",
+    setTaints: [],
+    removeTaints: [{ key: "new", value: "", effect: "NoSchedule" }],
+    setLabels: {},
+    removeLabels: [],
+  };
+  await world.operator().updateNode(change);
+  for (let count = 0; count < 20; count++) await join(world, token, "n1", { key });
+  agent.close();
+  const again = agent.again();
+  await until("the node connects with the certificate that it has", () => again.received !== undefined);
+  assert.equal(again.ended, undefined);
+  const { nodes } = await world.operator().listNodes({});
+  assert.deepEqual(nodes[0]?.taints, []);
+});
+
 test("a wrong secret, an unknown token and an expired one are refused", LIMIT, async (t) => {
   const world = await startWorld(t);
   const token = await tokenFor(world);

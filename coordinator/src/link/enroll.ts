@@ -44,6 +44,12 @@ export interface EnrollOptions {
 /** Certificates of a node that are accepted side by side: the newest, and the one that its renewal was called with. */
 const MAX_SERIALS = 2;
 
+/**
+ * Certificates that count while answers to a join are lost, the first ones and the newest. A join that somebody else sends again
+ * doesn't take away the one that the node has received.
+ */
+const MAX_JOIN_SERIALS = 8;
+
 /** Hosts of one rack that boot together use one token at the same moment; each try lets one of them through. */
 const MAX_TRIES = 20;
 
@@ -97,13 +103,17 @@ async function planJoin(
   const verdict = verifyJoinToken(token, attempt, clock.nowMs());
   if (!verdict.ok) throw refused(options, context, id, verdict.reason);
   const existing = state.node(id);
-  const value = encodeRecord(NodeRecord, nodeRecord(id, issued, token, existing, clock));
-  const ops: Op[] = [{ kind: "put", key: nodeKey(id), value }];
+  const ops: Op[] = [];
   if (verdict.kind === "first") {
     if (existing !== undefined && token.nodeName === undefined) throw nameTaken(id);
     const used = recordUse(token, { keyPin: issued.pin, nodeName: id, atMs: clock.nowMs() });
     ops.push({ kind: "put", key: stored.key, value: encodeJsonRecord(used) });
-  } else if (!isRetryOf(existing, issued)) throw refused(options, context, id, "USED");
+    const record = nodeRecord(id, issued, token, existing, clock);
+    ops.push({ kind: "put", key: nodeKey(id), value: encodeRecord(NodeRecord, record) });
+  } else if (isRetryOf(existing, issued)) {
+    const record = repeatedRecord(existing, issued);
+    ops.push({ kind: "put", key: nodeKey(id), value: encodeRecord(NodeRecord, record) });
+  } else throw refused(options, context, id, "USED");
   const compares: Compare[] = [
     { kind: "modRevision", key: stored.key, revision: stored.modRevision },
     { kind: "modRevision", key: nodeKey(id), revision: existing?.revision ?? 0 },
@@ -115,7 +125,7 @@ async function planJoin(
  * Reports whether the request repeats a join whose answer was lost. It never does once the node was removed, revoked or has
  * joined again.
  */
-function isRetryOf(existing: NodeEntry | undefined, { pin }: IssuedCertificate): boolean {
+function isRetryOf(existing: NodeEntry | undefined, { pin }: IssuedCertificate): existing is NodeEntry {
   return existing !== undefined && !existing.record.revoked && existing.record.publicKeySha256 === pin;
 }
 
@@ -212,6 +222,17 @@ function nodeRecord(
     unreachableSince: undefined,
     notReadySince: undefined,
     drain: existing?.record.drain,
+    certificateEnds: toTimestamp(issued.notAfterMs),
+    certificateBegins: newestBegin(existing, issued),
+  };
+}
+
+/** Only adds the certificate: the node may have received an earlier answer, and may have been changed since. */
+function repeatedRecord(existing: NodeEntry, issued: IssuedCertificate): NodeRecord {
+  const { serials, ...record } = existing.record;
+  return {
+    ...record,
+    serials: [issued.serial, ...serials.slice(1 - MAX_JOIN_SERIALS)],
     certificateEnds: toTimestamp(issued.notAfterMs),
     certificateBegins: newestBegin(existing, issued),
   };
