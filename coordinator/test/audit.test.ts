@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { AuditFields } from "@forage/common/audit-chain";
+import { PodPhase, PodStatus } from "@forage/proto/forage/agent/v1/agent";
 import { ExecStart, PutObjectRequest } from "@forage/proto/forage/operator/v1/operator";
 import type { AuditLog } from "../src/audit/audit-log.ts";
 import { HollowAgent, join } from "./support/hollow-agent.ts";
@@ -73,6 +74,25 @@ test("a node that was removed is recorded by its name when it tries to connect",
   await until("it is refused", () => again.ended !== undefined);
   const refused = entries().find(({ event, method }) => event === "refused" && method?.endsWith("/Connect"));
   assert.equal(refused?.caller, "node n1 (certificate not accepted)");
+});
+
+test("a node that reports about another node's pod is recorded with both names", async (t) => {
+  const { world, entries } = await anAuditedWorld(t);
+  const victim = await HollowAgent.start(world, { name: "a" });
+  await world.forage().applyResources(aRequest("a1", [aContainerService("web")]));
+  await until("the pods are there", () => victim.assignments.size === 2);
+  const thief = await HollowAgent.start(world, { name: "thief" });
+  const [uid = ""] = victim.assignments.keys();
+  thief.report(PodStatus.fromPartial({ uid, phase: PodPhase.REMOVED }));
+  thief.report(PodStatus.fromPartial({ uid: "unknown", phase: PodPhase.REMOVED }));
+  await until("the report is refused", () => entries().some(({ event }) => event === "refused"));
+  const refused = entries().filter(({ event }) => event === "refused");
+  assert.deepEqual(
+    refused.map(({ method, caller, result }) => [method?.split("/")[2], caller, result]),
+    [["Connect", "node thief", "PERMISSION_DENIED"]],
+  );
+  assert.match(refused[0]?.message ?? "", /^pod shop\/web-.* is bound to node a: the report is ignored$/);
+  assert.equal(thief.ended, undefined);
 });
 
 test("streams are recorded when they begin and when they end, with the pod that they name", async (t) => {

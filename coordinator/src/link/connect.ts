@@ -66,7 +66,8 @@ export async function* connect(
   const session = options.sessions.open(node, hello);
   options.gate.look();
   const superseded = () => options.sessions.isSuperseded(session);
-  const reports = new ReportQueue({ ...options, node, hello, superseded });
+  const refused = context.messageRefused;
+  const reports = new ReportQueue({ ...options, node, hello, superseded, refused });
   session.reports = reports;
   const signal = AbortSignal.any([context.signal, session.ended.signal]);
   const gateway = options.gateways.open(node, () => session.wake.raise());

@@ -26,6 +26,8 @@ export interface ReportQueueOptions {
   readonly superseded?: () => boolean;
   /** The history check. Nothing is written once the store was rolled back. */
   readonly history?: { readonly refusal: string | undefined };
+  /** Called with the reason when a report is refused, because its pod is bound to another node. */
+  readonly refused?: ((why: string) => void) | undefined;
 }
 
 /** First pause after a failed write; doubles up to the second. A full disk is soon noticed to have room again. */
@@ -49,7 +51,7 @@ export class ReportQueue {
     this.#options = options;
     const { hello, node, state } = options;
     this.#report = hello.node;
-    const pods = hello.pods.filter(({ uid }) => this.#isOurs(uid));
+    const pods = hello.pods.filter((status) => this.#takes(status));
     const vanished = new Set(vanishedPods(node, hello.pods, state).map(({ record }) => record.uid));
     this.#hello = { pods, vanished };
   }
@@ -62,7 +64,7 @@ export class ReportQueue {
   }
 
   putStatuses(statuses: readonly PodStatus[]): void {
-    for (const status of statuses) if (this.#isOurs(status.uid)) this.#statuses.set(status.uid, status);
+    for (const status of statuses) if (this.#takes(status)) this.#statuses.set(status.uid, status);
     this.#wake.raise();
   }
 
@@ -190,8 +192,15 @@ export class ReportQueue {
     return { namespace: "", kind: "node", name: node, node } as const;
   }
 
-  #isOurs(uid: string): boolean {
-    return this.#options.state.podByUid(uid)?.record.node === this.#options.node;
+  /** Reports whether the pod is bound to the node. A pod that is gone, or not bound again after a restore, is no offence. */
+  #takes({ uid }: PodStatus): boolean {
+    const { state, node, refused } = this.#options;
+    const record = state.podByUid(uid)?.record;
+    if (record?.node && record.node !== node)
+      refused?.(
+        `pod ${record.namespace}/${record.name} is bound to node ${record.node}: the report is ignored`,
+      );
+    return record?.node === node;
   }
 
   #pause(delayMs: number, signal: AbortSignal): Promise<void> {

@@ -17,6 +17,8 @@ export interface AuditedCall {
   identified(caller: Caller): void;
   /** Notes the request, or the first message of a stream of requests. */
   requested(request: unknown): void;
+  /** Records that a message of the stream is refused, while the stream goes on. */
+  messageRefused(why: string): void;
   ended(code: number, message?: string): void;
 }
 
@@ -34,6 +36,7 @@ const FURTHER: ReadonlySet<string> = new Set([
 ]);
 const CHANGING_ROLES: ReadonlySet<string> = new Set(["editor", "admin"]);
 const REFUSED: ReadonlySet<number> = new Set([status.UNAUTHENTICATED, status.PERMISSION_DENIED]);
+const MESSAGE_REFUSED = "PERMISSION_DENIED";
 
 /** Fields of requests that name objects. No field of a secret's content is among them. */
 const NAMING = [
@@ -79,6 +82,7 @@ export class CallAudit {
         entry.target = targetOf(request);
         if (isStream && isRecorded) log.append({ event: "stream-opened", ...entry });
       },
+      messageRefused: (why) => this.#refused({ ...entry, result: MESSAGE_REFUSED, ...shortened(why) }),
       ended: (code, message) => {
         const fields = { ...entry, result: status[code] ?? String(code), ...(message && shortened(message)) };
         if (REFUSED.has(code)) this.#refused(fields);

@@ -39,4 +39,6 @@ export interface CallContext {
   readonly peer: string;
   /** Aborts when the client goes away, its deadline passes or the server stops. */
   readonly signal: AbortSignal;
+  /** Records in the audit log that a message of a stream is refused, and the stream goes on. Default: it is not recorded. */
+  readonly messageRefused?: ((why: string) => void) | undefined;
 }

@@ -304,7 +304,7 @@ async function identifyAndRun<T>(
     options.unknownFields?.assertKnown(request);
     // The first message of a stream of requests is noted when it is read.
     if (!isIterable(request)) audited?.requested(request);
-    const result = await run({ method, caller, peer, signal });
+    const result = await run({ method, caller, peer, signal, messageRefused: audited?.messageRefused });
     audited?.ended(0);
     return result;
   } catch (error) {
