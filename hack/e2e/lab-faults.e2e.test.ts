@@ -3,7 +3,12 @@ import { after, before, describe, test } from "node:test";
 import { missingForLab, testedKinds } from "../lab-hosts/host-kinds.ts";
 import { IMAGE, LabFleet, LIMIT_MS, REPLICAS, uids } from "../system/lab-fleet.ts";
 import { idleNear, timed } from "../system/lab-scene.ts";
-import { refuseForeignCredentials } from "../system/lab-trials.ts";
+import {
+  boundLogsWithoutAgent,
+  giveCredentials,
+  refuseForeignCredentials,
+  useCredentials,
+} from "../system/lab-trials.ts";
 
 const LIMIT = { timeout: LIMIT_MS };
 /** Overwrites the middle of every file of the store. */
@@ -30,6 +35,7 @@ function testFaults(kind: string): void {
 
     before(async () => {
       fleet = await LabFleet.boot(kind);
+      await giveCredentials(fleet, "h1");
       await fleet.installCoordinator();
       [, , used = []] = await Promise.all(["h1", "h2", "h3"].map((name) => fleet.joinHost(name)));
       await fleet.loadImage("h1", "h2", "h3");
@@ -147,6 +153,16 @@ function testFaults(kind: string): void {
         await fleet.onlyTheKnown();
       },
     );
+
+    test("daemons use the keys of the host's credential store, and the agent shares its mounts", LIMIT, () =>
+      useCredentials(fleet, "h1", "h2"),
+    );
+
+    test("logs stay bounded while an agent is stopped", LIMIT, async () => {
+      await boundLogsWithoutAgent(fleet, "h2");
+      await fleet.scene.serving("web", REPLICAS);
+      await fleet.onlyTheKnown();
+    });
 
     test("used, foreign and revoked credentials are refused", LIMIT, async () => {
       await refuseForeignCredentials(fleet, "h3", used);

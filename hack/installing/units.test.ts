@@ -74,6 +74,12 @@ test("the unit starts the agent as it is measured", () => {
   assert.ok(agent.includes(`\nEnvironment=${environment.join(" ")}\n`));
 });
 
+test("keys come from systemd's credential store under the names that the programs look for", () => {
+  const settings = (name: string): string[] => readFileSync(join(units, name), "utf8").split("\n");
+  assert.ok(settings(NAMES[0]).includes("LoadCredential=forage-secret-keys"));
+  assert.ok(settings(NAMES[1]).includes("LoadCredential=journal-key:forage-journal-key"));
+});
+
 // A root directory with the units and the programs that they start.
 function aRoot(t: TestContext): string {
   const root = mkdtempSync(join(tmpdir(), "forage-units-"));

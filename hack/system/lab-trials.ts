@@ -6,6 +6,52 @@ import { NAMESPACE, timed } from "./lab-scene.ts";
 /** Longer trials of the lab's fleet. Afterwards all hosts are Ready again. */
 
 const TOKEN_FILE = "/root/shop.token";
+const LOGS = "/var/lib/forage/agent/pods";
+const MIB = 2 ** 20;
+/** More than two bounded logs hold, and less than the disk. */
+const FLOOD_BYTES = 200 * MIB;
+const BOUND_BYTES = 60 * MIB;
+/** Writes to the standard output of the host's first container. */
+const FLOOD = `pid=$(ctr --namespace forage tasks list | awk 'NR == 2 { print $2 }')
+yes "$(printf %0100d 0)" | head -c ${FLOOD_BYTES} > "/proc/$pid/fd/1"`;
+/** Fails where the agent doesn't see the host's mounts, or the host doesn't see the agent's. */
+const SAME_MOUNTS = `pid=$(systemctl show --property MainPID --value forage-agent)
+[ "$(readlink "/proc/$pid/ns/mnt")" = "$(readlink /proc/1/ns/mnt)" ]`;
+
+/** Puts keys of the operator into the credential stores of the coordinator and of one host, before anything is installed. */
+export async function giveCredentials(fleet: LabFleet, name: string): Promise<void> {
+  const store = (file: string): string =>
+    `umask 077 && mkdir -p /etc/credstore && cat > /etc/credstore/${file}`;
+  await fleet.onHost("coordinator", `head -c 32 /dev/urandom | base64 | (${store("forage-secret-keys")})`);
+  await fleet.onHost(name, `head -c 32 /dev/urandom | (${store("forage-journal-key")})`);
+}
+
+/** Shows that both daemons use the operator's keys, and that a host without one has a key of its own. */
+export async function useCredentials(fleet: LabFleet, name: string, without: string): Promise<void> {
+  await fleet.onHost("coordinator", "[ ! -e /var/lib/forage/coordinator/keys/secrets.keys ]");
+  await fleet.onHost(name, `[ ! -e /var/lib/forage/agent/journal.key ] && ${SAME_MOUNTS}`);
+  await fleet.onHost(without, `[ -e /var/lib/forage/agent/journal.key ] && ${SAME_MOUNTS}`);
+}
+
+/** Shows that logs stay bounded on a host while its agent is stopped, and that its containers run on. */
+export async function boundLogsWithoutAgent(fleet: LabFleet, name: string): Promise<void> {
+  const { scene } = fleet;
+  const isActive = async (unit: string): Promise<boolean> =>
+    (await fleet.onHost(name, `systemctl is-active ${unit} || true`)).trim() === "active";
+  const before = await scene.running(name);
+  await fleet.onHost(name, "systemctl stop forage-agent");
+  await scene.until("the log guard runs", () => isActive("forage-log-guard"));
+  await fleet.onHost(name, FLOOD);
+  await scene.until("the logs are bounded", async () => {
+    const bytes = Number((await fleet.onHost(name, `du -s -B1 ${LOGS}`)).split("\t")[0]);
+    return bytes > 0 && bytes < BOUND_BYTES;
+  });
+  assert.deepEqual(await scene.running(name), before);
+  await fleet.onHost(name, "systemctl start forage-agent");
+  assert.equal(await isActive("forage-log-guard"), false);
+  await scene.allConnected();
+  await scene.allReady();
+}
 
 /**
  * Shows that these are refused: a token of another namespace, a join token that was used, one for another host, and the identity of a
