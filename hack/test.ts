@@ -22,7 +22,7 @@ const HOSTS_PER_PROCESSOR = 2;
 
 /** The tests of booted hosts. They need an image, which can be built only outside the networks of tests. */
 const LAB_TESTS: readonly string[] = ["hack/e2e/lab.e2e.test.ts", "hack/e2e/lab-faults.e2e.test.ts"];
-/** Those that run only when they are named, or with --lab-full. They take minutes. */
+/** The tests that run only when they are named, or with --lab-full. They take minutes. */
 const NAMED_TESTS: readonly string[] = ["hack/e2e/lab-faults.e2e.test.ts"];
 
 const report = (step: string): void => console.error(`… ${step}`);

@@ -10,7 +10,7 @@ import { buildBusyboxImage } from "../lib/busybox-image.ts";
 import { claimLab } from "./claim-lab.ts";
 
 const IMAGE = "localhost/forage/busybox:1";
-/** What the programs of Forage ask of a host's kernel, done with Debian's programs alone. */
+/** Uses the parts of the kernel that Forage needs on a host, with Debian's programs alone. */
 const TRIAL = [
   "ip netns add trial",
   "nft add table inet trial",
