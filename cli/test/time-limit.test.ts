@@ -87,6 +87,7 @@ const LINES: Readonly<Record<string, string | undefined>> = {
   "forage backup create": "",
   "forage backup ls": "",
   "forage backup get": "a /tmp/forage-time-limit.backup",
+  "forage coordinator add": "",
   "forage token create": "",
   "forage token ls": "",
   "forage token revoke": "a",

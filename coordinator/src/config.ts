@@ -202,6 +202,8 @@ export interface CommandLine {
   /** Words that are not flags: a task in place of serving. */
   readonly words: readonly string[];
   readonly epoch: string | undefined;
+  /** The file that holds the token of `join`. */
+  readonly tokenFile: string | undefined;
   /** A new, empty store may be made although the cluster's authority exists. */
   readonly newStore: boolean;
 }
@@ -229,8 +231,8 @@ export function readCommandLine(
   environment: Readonly<Record<string, string | undefined>>,
 ): CommandLine {
   const { values, positionals } = readFlags(argv);
-  const { epoch, "new-store": newStore = false } = values;
-  return { config: settle(values, environment), words: positionals, epoch, newStore };
+  const { epoch, "new-store": newStore = false, "token-file": tokenFile } = values;
+  return { config: settle(values, environment), words: positionals, epoch, newStore, tokenFile };
 }
 
 /** Returns the help text if the command line requests it, otherwise undefined. */
@@ -328,6 +330,7 @@ function readFlags(argv: readonly string[]) {
     destination: text,
     "log-level": text,
     epoch: text,
+    "token-file": text,
     "new-store": { type: "boolean" },
     help: { type: "boolean", short: "h" },
   } as const;

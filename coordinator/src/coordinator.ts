@@ -31,6 +31,7 @@ import { serverMaterial } from "./identity.ts";
 import { BuiltInServices } from "./model/built-in-service.ts";
 import type { IdentityIssuer } from "./objects/identity-issuer.ts";
 import type { Vault } from "./objects/vault.ts";
+import type { ReadKeyFiles } from "./peers/enroll-coordinator.ts";
 import { reachableAt } from "./reachable-at.ts";
 import { CallAudit } from "./rpc/call-audit.ts";
 import type { ServeOptions } from "./rpc/serve.ts";
@@ -54,6 +55,8 @@ export interface CoordinatorOptions {
   /** The random id of the store's history, see LevelStore. */
   readonly lineage: string;
   readonly clusterId: string;
+  /** Reads the keys for further coordinators. Default: there can be none. */
+  readonly readKeyFiles?: ReadKeyFiles | undefined;
   readonly authority: CertificateAuthority;
   /** Encrypts secrets. */
   readonly vault: Vault;

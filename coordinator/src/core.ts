@@ -40,6 +40,7 @@ import { MetricsCollector } from "./metrics/metrics-collector.ts";
 import type { BuiltInServices } from "./model/built-in-service.ts";
 import type { IdentityIssuer } from "./objects/identity-issuer.ts";
 import type { Vault } from "./objects/vault.ts";
+import type { ReadKeyFiles } from "./peers/enroll-coordinator.ts";
 import { Planner } from "./plan/planner.ts";
 import { TokenUses } from "./rpc/token-uses.ts";
 import { ServiceTable } from "./service-network/service-table.ts";
@@ -72,6 +73,8 @@ export interface CoreOptions {
   readonly clusterId: string;
   /** HOST:PORT at which hosts reach the coordinator, the preferred one first. Default: none. */
   readonly reachableAt?: readonly string[];
+  /** Reads the keys for further coordinators. Default: there can be none. */
+  readonly readKeyFiles?: ReadKeyFiles | undefined;
   readonly authority: CertificateAuthority;
   readonly vault: Vault;
   readonly issuer: IdentityIssuer;
@@ -308,8 +311,7 @@ function servicesOptions(
   return {
     forage: { store, state, clock, randomName, rollouts, nodePorts, loadBalancerIps, namespaceRules },
     operator: {
-      namespaceRules,
-      tokenUses,
+      ...{ namespaceRules, tokenUses },
       auditLog: options.audit ?? NO_AUDIT_LOG,
       store,
       state,
@@ -319,16 +321,14 @@ function servicesOptions(
       unschedulable: control.unschedulable,
       rebalancing: control.rebalancing,
       recorder: events,
-      rollouts,
-      events,
-      broker,
+      ...{ rollouts, events, broker },
       podUse: new PodUse(),
       metrics,
       autoscale: control.autoscale,
       randomName,
       randomBytes,
       authorityPin: authority.pin,
-      reachableAt: options.reachableAt ?? [],
+      ...{ reachableAt: options.reachableAt ?? [], readKeyFiles: options.readKeyFiles },
       ...{ planner, trials: new Trials({ state, planner }) },
       nodePorts,
       loadBalancerIps,
@@ -368,6 +368,7 @@ function servicesOptions(
       clusterId,
       lifetimeMs: options.config.nodeCertificates.lifetimeDays * DAY_MS,
     },
+    enrollCoordinator: { ...options, history: parts.history, refusals: new RefusalLog(log, clock) },
     destination: { directory: options.view?.directory ?? openDirectory(state, options), authorize: true },
     broker,
   };

@@ -7,10 +7,23 @@ import { join } from "node:path";
  * open its store otherwise. Does nothing for another user.
  */
 export async function giveStoreToOwner(dataDir: string, uid = process.getuid?.()): Promise<void> {
+  await giveToOwner(dataDir, (name) => name.startsWith("store"), uid);
+}
+
+/** Does the same for the keys. */
+export async function giveKeysToOwner(dataDir: string, uid = process.getuid?.()): Promise<void> {
+  await giveToOwner(dataDir, (name) => name === "authority" || name === "keys", uid);
+}
+
+async function giveToOwner(
+  dataDir: string,
+  isGiven: (name: string) => boolean,
+  uid: number | undefined,
+): Promise<void> {
   const owner = await lstat(dataDir).catch(() => undefined);
   if (uid !== 0 || owner === undefined || owner.uid === 0) return;
   const names = await readdir(dataDir);
-  for (const name of names.filter((it) => it.startsWith("store"))) await give(join(dataDir, name), owner);
+  for (const name of names.filter(isGiven)) await give(join(dataDir, name), owner);
 }
 
 /** Links are given away themselves, not what they lead to. */

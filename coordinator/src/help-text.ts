@@ -1,5 +1,6 @@
 /** The tasks on a store while no coordinator runs on it. */
-export type TaskName = "backup" | "restore" | "verify" | "migrate" | "salvage";
+export type StoreTaskName = "backup" | "restore" | "verify" | "migrate" | "salvage";
+type TaskName = StoreTaskName | "join";
 
 const SETTINGS = `Settings come from flags, then the environment, then the file.
   --config FILE            FORAGE_COORDINATOR_CONFIG   the configuration file, /etc/forage/coordinator.yaml
@@ -9,8 +10,9 @@ const SETTINGS = `Settings come from flags, then the environment, then the file.
 
 const SERVE = `usage: forage-coordinator --config FILE [flags]
        forage-coordinator backup FILE | restore FILE | verify | migrate ENGINE | salvage  --config FILE
+       forage-coordinator join HOST:PORT --config FILE
 
-Runs the coordinator or, while it is stopped, maintains its store. \`forage-coordinator TASK --help\` explains a task.
+Runs the coordinator or, while it is stopped, maintains its store or gets the keys of a cluster. \`forage-coordinator TASK --help\` explains a task.
 
 ${SETTINGS}
   --grpc HOST:PORT         FORAGE_GRPC                 all gRPC services, over TLS
@@ -53,6 +55,15 @@ Makes a damaged store one that opens, of every record that is provably as it was
 The damaged files are kept beside it. The coordinator must be stopped. Prefer restoring a backup.
 
 ${SETTINGS}`,
+  join: `usage: forage-coordinator join HOST:PORT [--token-file FILE] --config FILE
+
+Gets the keys of a cluster from one of its coordinators, so that the coordinator of this host can follow and lead. \`forage
+coordinator add\` prints the whole line. The token is read from standard input; it can be used once. The configuration has the
+same \`store.etcd\` as that of the other coordinators.
+
+  --token-file FILE        reads the token from a file instead
+
+${SETTINGS}`,
 };
 
 /** Returns the usage of the program, or of one of its tasks. */
@@ -60,6 +71,10 @@ export function helpText(task: string | undefined): string {
   return isTask(task) ? TASKS[task] : SERVE;
 }
 
-export function isTask(word: string | undefined): word is TaskName {
+export function isStoreTask(word: string | undefined): word is StoreTaskName {
+  return isTask(word) && word !== "join";
+}
+
+function isTask(word: string | undefined): word is TaskName {
   return word !== undefined && Object.hasOwn(TASKS, word);
 }

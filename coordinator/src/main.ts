@@ -1,5 +1,5 @@
 import { mkdirSync } from "node:fs";
-import { networkInterfaces } from "node:os";
+import { hostname, networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { ServiceManager } from "@forage/common/service-manager";
 import { LogDestination } from "@forage/identity/log-destination";
@@ -17,6 +17,9 @@ import { IdentityIssuer, loadSigningKeys } from "./objects/identity-issuer.ts";
 import { loadKeys } from "./objects/key-file.ts";
 import { openVault, reseal } from "./objects/open-vault.ts";
 import { openOrFollow } from "./open-cluster-store.ts";
+import { joinCluster } from "./peers/join-cluster.ts";
+import { joinTask, readToken } from "./peers/join-task.ts";
+import { readKeyFiles } from "./peers/key-files.ts";
 import { advertisedAt, hostAddresses } from "./reachable-at.ts";
 import type { DurableStore } from "./store/index.ts";
 import { systemClock } from "./time/clock.ts";
@@ -41,6 +44,21 @@ async function main(): Promise<void> {
   }
   const commandLine = readCommandLine(argv, process.env);
   const { config } = commandLine;
+  const join = joinTask(commandLine);
+  if (join !== undefined) {
+    reportWarnings((warning) => process.stderr.write(`${warning.message}\n`));
+    const token = await readToken(join.tokenFile, process.stdin);
+    mkdirSync(config.dataDir, { recursive: true, mode: 0o755 });
+    const parts = {
+      config,
+      token,
+      name: hostname(),
+      clock: systemClock,
+      signal: new AbortController().signal,
+    };
+    process.stdout.write(`${JSON.stringify(await joinCluster({ ...parts, address: join.address }))}\n`);
+    return;
+  }
   const task = maintenanceTask(commandLine.words, commandLine);
   if (task !== undefined) {
     process.stdout.write(`${JSON.stringify(await runMaintenance(task, config, systemClock))}\n`);
@@ -52,7 +70,7 @@ async function main(): Promise<void> {
 async function serve({ config, newStore }: CommandLine): Promise<void> {
   const base = { program: "coordinator" };
   const log = pino({ level: config.logLevel, base }, new LogDestination());
-  logWarnings(log);
+  reportWarnings((err) => log.warn({ event: "process-warning", err }, "process-warning"));
   const clock = systemClock;
   // Others read the authority's certificate in it; what is secret lies in directories of its own.
   mkdirSync(config.dataDir, { recursive: true, mode: 0o755 });
@@ -133,6 +151,7 @@ async function lead(
     epoch: store.epoch,
     lineage: store.lineage,
     clusterId: store.id,
+    ...(config.store.etcd && { readKeyFiles: () => readKeyFiles(config.dataDir) }),
     vault,
     issuer: new IdentityIssuer({ issuer: config.identityIssuer ?? store.id, keys: signingKeys }),
     audit: await openAuditLog(config.dataDir, clock, log),
@@ -157,12 +176,11 @@ function endOnSignal(log: Logger, manager: ServiceManager, end: () => Promise<vo
   return stopping.signal;
 }
 
-/** Writes Node's own warnings to the log. One comes from every TLS connection to an address without a name, and is of no use. */
-function logWarnings(log: Logger): void {
+/** Passes on Node's own warnings. One comes from every TLS connection to an address without a name, and is of no use. */
+function reportWarnings(report: (warning: Error) => void): void {
   process.removeAllListeners("warning");
-  process.on("warning", (err) => {
-    if (!("code" in err && err.code === "DEP0123"))
-      log.warn({ event: "process-warning", err }, "process-warning");
+  process.on("warning", (warning) => {
+    if (!("code" in warning && warning.code === "DEP0123")) report(warning);
   });
 }
 

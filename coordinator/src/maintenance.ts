@@ -1,6 +1,6 @@
 import { type CommandLine, ConfigError } from "./config.ts";
 import { giveStoreToOwner } from "./give-to-owner.ts";
-import { helpText, isTask } from "./help-text.ts";
+import { helpText, isStoreTask } from "./help-text.ts";
 import { AS_TASK, type Engine, migrate } from "./migrate.ts";
 import { connectStore, levelDir, type StorePlace } from "./open-cluster-store.ts";
 import {
@@ -34,7 +34,7 @@ export function maintenanceTask(
   const [name, file, ...rest] = words;
   if (epoch !== undefined && name !== "restore") throw new ConfigError("--epoch goes with restore");
   if (name === undefined) return undefined;
-  if (!isTask(name)) throw new ConfigError(`there is no task "${name}"\n${helpText(undefined)}`);
+  if (!isStoreTask(name)) throw new ConfigError(`there is no task "${name}"\n${helpText(undefined)}`);
   if (newStore) throw new ConfigError("--new-store goes with a start of the coordinator, not with a task");
   if (name === "migrate") return { name, to: engineOf(file, rest) };
   const needsFile = name === "backup" || name === "restore";

@@ -117,7 +117,7 @@ export async function openOrFollow(
 function assertHasKeys({ dataDir }: StorePlace): void {
   if (existsSync(authorityFile(dataDir))) return;
   throw new ConfigError(
-    `${authorityFile(dataDir)} is not there, and another coordinator leads: copy authority/ and keys/ from its data directory`,
+    `${authorityFile(dataDir)} is not there, and another coordinator leads: get the keys with the command that \`forage coordinator add\` prints`,
   );
 }
 

@@ -1,4 +1,5 @@
 import { EnrollmentServiceService } from "@forage/proto/forage/agent/v1/agent";
+import { CoordinatorEnrollmentServiceService } from "@forage/proto/forage/coordinator/v1/coordinator";
 import { OperatorServiceService } from "@forage/proto/forage/operator/v1/operator";
 import { ForageServiceService } from "@forage/proto/forest/v1/forage";
 import { HealthService } from "@forage/proto/grpc/health/v1/health";
@@ -14,6 +15,7 @@ import { SharedAgentService } from "./link/agent-service.ts";
 import { type ConnectOptions, connect } from "./link/connect.ts";
 import { type EnrollOptions, join, renew } from "./link/enroll.ts";
 import type { SessionBroker } from "./link/session-broker.ts";
+import { type EnrollCoordinatorOptions, enrollCoordinator } from "./peers/enroll-coordinator.ts";
 import { type HealthOptions, healthService } from "./rpc/health.ts";
 import { reflectionService } from "./rpc/reflection.ts";
 import { type ServeOptions, serve } from "./rpc/serve.ts";
@@ -31,6 +33,7 @@ export interface ServicesOptions {
   readonly operator: OperatorOptions;
   readonly connect: ConnectOptions;
   readonly enroll: EnrollOptions;
+  readonly enrollCoordinator: EnrollCoordinatorOptions;
   readonly destination: DestinationOptions;
   readonly broker: SessionBroker;
 }
@@ -50,6 +53,12 @@ export function addServices(
     server,
     EnrollmentServiceService,
     { join: (request, context) => join(request, context, options.enroll) },
+    serving,
+  );
+  serve(
+    server,
+    CoordinatorEnrollmentServiceService,
+    { join: (request, context) => enrollCoordinator(request, context, options.enrollCoordinator) },
     serving,
   );
   serve(
@@ -107,6 +116,7 @@ export const servedDefinitions: readonly ServiceDefinition[] = [
   ForageServiceService,
   OperatorServiceService,
   EnrollmentServiceService,
+  CoordinatorEnrollmentServiceService,
   SharedAgentService,
   SharedDestinationService,
   HealthService,

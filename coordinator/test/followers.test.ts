@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -17,6 +17,7 @@ import { type AgentWorld, HollowAgent } from "./support/hollow-agent.ts";
 import { Lookup } from "./support/lookup.ts";
 import { aContainerService, aRequest, aService } from "./support/requests.ts";
 
+const CONFIG = "coordinator.yaml";
 const MAIN = join(import.meta.dirname, "../src/main.ts");
 /** The machine may be busy with other tests. */
 const LIMIT_MS = 90_000;
@@ -189,14 +190,11 @@ async function startCluster(t: TestContext, etcd: EtcdServer): Promise<readonly 
   const root = mkdtempSync(join(tmpdir(), "forage-followers-"));
   t.after(() => rmSync(root, { recursive: true, force: true }));
   const ports = await freePorts(6);
-  const make = async (at: number): Promise<Member> => {
+  const make = async (at: number, known?: Member): Promise<Member> => {
     const dir = join(root, String(at));
     const [grpc, http] = ports.slice(2 * at, 2 * at + 2).map((port) => `127.0.0.1:${port}`);
     assert.ok(grpc && http);
     mkdirSync(dir);
-    if (at > 0)
-      for (const name of ["authority", "keys"])
-        cpSync(join(root, "0", name), join(dir, name), { recursive: true });
     const config = {
       dataDir: dir,
       grpc: { listen: grpc },
@@ -204,15 +202,26 @@ async function startCluster(t: TestContext, etcd: EtcdServer): Promise<readonly 
       adminTokenFile: join(root, "token"),
       store: { etcd: { endpoints: [etcd.endpoint] } },
     };
-    writeFileSync(join(dir, "coordinator.yaml"), JSON.stringify(config));
+    writeFileSync(join(dir, CONFIG), JSON.stringify(config));
+    if (known !== undefined) await joinWith(dir, known);
     return Member.start(t, dir, { grpc, http });
   };
   const first = await make(0);
-  return [first, ...(await Promise.all([make(1), make(2)]))];
+  return [first, ...(await Promise.all([make(1, first), make(2, first)]))];
+}
+
+/** Gets the keys of the cluster, as an operator does on the host of a further coordinator. */
+async function joinWith(dir: string, known: Member): Promise<void> {
+  const { token } = await known.operator().createCoordinatorToken({ ttlSeconds: 0 });
+  const tokenFile = join(dir, "token");
+  writeFileSync(tokenFile, token, { mode: 0o600 });
+  const args = ["join", known.address, "--token-file", tokenFile, "--config", join(dir, CONFIG)];
+  const program = spawnProgram(process.execPath, [MAIN, ...args], { logPath: join(dir, "join.log") });
+  assert.equal(await program.exited, 0, program.readLog());
 }
 
 function spawn(dir: string): Program {
-  const args = [MAIN, "--config", join(dir, "coordinator.yaml")];
+  const args = [MAIN, "--config", join(dir, CONFIG)];
   return spawnProgram(process.execPath, args, { logPath: join(dir, "log") });
 }
 

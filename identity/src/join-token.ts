@@ -1,6 +1,7 @@
 import { IdentityError } from "./error.ts";
 import type { NodeId } from "./node-id.ts";
-import { hashSecret, isDigestText, matchesSecret, newId, newSecret, type RandomBytes } from "./secret.ts";
+import { type PinnedToken, parsePinnedToken, pinnedToken } from "./pinned-token.ts";
+import { hashSecret, matchesSecret, newId, newSecret, type RandomBytes } from "./secret.ts";
 
 const PREFIX = "FLT1";
 const MINUTE_MS = 60_000;
@@ -54,11 +55,7 @@ export interface MintJoinToken {
   readonly taints?: readonly JoinTaint[];
 }
 
-export interface JoinToken {
-  readonly pin: string;
-  readonly id: string;
-  readonly secret: string;
-}
+export type JoinToken = PinnedToken;
 
 /** Makes a token, 105 characters, and the record to store. INVALID_ARGUMENT when pin, life or uses are out of bounds. */
 export function mintJoinToken(mint: MintJoinToken): {
@@ -66,8 +63,6 @@ export function mintJoinToken(mint: MintJoinToken): {
   readonly record: JoinTokenRecord;
 } {
   const { ttlMs = DEFAULT_JOIN_TTL_MS, maxUses = 1, nodeName } = mint;
-  if (!isDigestText(mint.pin))
-    throw new IdentityError("INVALID_ARGUMENT", "the authority's pin is malformed");
   if (!(ttlMs > 0 && ttlMs <= MAX_JOIN_TTL_MS)) {
     throw new IdentityError("INVALID_ARGUMENT", "a join token lives at most 30 minutes");
   }
@@ -89,19 +84,12 @@ export function mintJoinToken(mint: MintJoinToken): {
     uses: [],
     ...(nodeName !== undefined && { nodeName }),
   };
-  return { token: [PREFIX, mint.pin, id, secret].join("."), record };
+  return { token: pinnedToken(PREFIX, { pin: mint.pin, id, secret }), record };
 }
 
 /** Takes a token apart. TOKEN_MALFORMED says what is wrong without repeating the token. */
 export function parseJoinToken(text: string): JoinToken {
-  const parts = text.trim().split(".");
-  const [prefix, pin = "", id = "", secret = ""] = parts;
-  if (prefix !== PREFIX) throw malformed(`it must start with "${PREFIX}."`);
-  if (parts.length !== 4) throw malformed(`it must have 4 parts between dots, and has ${parts.length}`);
-  if (!isDigestText(pin)) throw malformed("its second part, the authority's hash, is damaged");
-  if (!/^[0-9a-f]{12}$/.test(id)) throw malformed("its third part, the id, is damaged");
-  if (!isDigestText(secret)) throw malformed("its last part, the secret, is damaged or cut off");
-  return { pin, id, secret };
+  return parsePinnedToken(text, PREFIX, "a join token");
 }
 
 export interface JoinAttempt {
@@ -143,8 +131,4 @@ export function recordUse(record: JoinTokenRecord, use: JoinUse): JoinTokenRecor
   if (record.uses.length >= record.maxUses)
     throw new IdentityError("INVALID_ARGUMENT", "the join token is used up");
   return { ...record, uses: [...record.uses, use] };
-}
-
-function malformed(what: string): IdentityError {
-  return new IdentityError("TOKEN_MALFORMED", `this isn't a join token: ${what}`);
 }

@@ -3,8 +3,8 @@ import { operator } from "../client/coordinator.ts";
 import { defineCommand } from "../command/definition.ts";
 import { contextOf, printOne, withCoordinator } from "../context.ts";
 import { durationFlag } from "../duration-flag.ts";
-import { CliError } from "../errors.ts";
 import { EXIT } from "../exit-code.ts";
+import { assertAddress } from "./assert-address.ts";
 import { parseLabels } from "./labels.ts";
 import { parseTaint } from "./node-taints.ts";
 
@@ -53,9 +53,3 @@ With NAME only a host of this name can join; a host that was reinstalled joins a
     return EXIT.ok;
   },
 });
-
-/** The command is copied into a shell. */
-function assertAddress(address: string): void {
-  if (!/^[A-Za-z0-9.:[\]-]{1,300}$/.test(address))
-    throw new CliError("USAGE", `--coordinator: "${address}" is not HOST:PORT`);
-}

@@ -74,6 +74,9 @@ const commands: Readonly<Record<string, Load>> = {
   metric: async () => (await import("./metric.ts")).metric,
   certificate: async () => (await import("./certificate.ts")).certificate,
   backup: async () => (await import("./backup.ts")).backup,
+  coordinator: group("coordinator", "Manage the coordinators of the cluster", async () => [
+    (await import("./coordinator-add.ts")).coordinatorAdd,
+  ]),
   token: group("token", "Manage tokens", async () => {
     const { tokenLs, tokenRevoke } = await import("./token-ls.ts");
     return [(await import("./token-create.ts")).tokenCreate, tokenLs, tokenRevoke];

@@ -14,7 +14,7 @@ test("a token that can't be read is reported once, and the other expired tokens 
   const store = createMemoryStore({ clock });
   const put = (key: string, value: Uint8Array) => store.txn([], [{ kind: "put", key, value }]);
   const expired = encodeJsonRecord({ expiresAtMs: 1 });
-  for (const prefix of ["join-tokens/", "api-tokens/"]) {
+  for (const prefix of ["join-tokens/", "coordinator-tokens/", "api-tokens/"]) {
     await put(`${prefix}a`, expired);
     await put(`${prefix}garbage`, Uint8Array.of(1, 0x7b));
     await put(`${prefix}null`, encodeJsonRecord(null));
@@ -34,8 +34,9 @@ test("a token that can't be read is reported once, and the other expired tokens 
     (await store.range("")).records.map(({ key }) => key).filter((key) => !key.startsWith("api-token-uses/"));
   const unread = ["garbage", "newer", "null"];
   const left = ["endless", ...unread].map((name) => `api-tokens/${name}`);
-  left.push(...unread.map((name) => `join-tokens/${name}`));
+  for (const prefix of ["join-tokens", "coordinator-tokens"])
+    left.push(...unread.map((name) => `${prefix}/${name}`));
   await until("the expired ones are removed", async () => (await keys()).length === left.length);
   assert.deepEqual(await keys(), left.sort());
-  assert.equal(lines.filter((line) => line.includes("object-failed")).length, 6, "once for each");
+  assert.equal(lines.filter((line) => line.includes("object-failed")).length, 9, "once for each");
 });

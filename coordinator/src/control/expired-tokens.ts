@@ -1,4 +1,5 @@
 import type { ApiTokenRecord } from "@forage/identity/api-token";
+import type { CoordinatorTokenRecord } from "@forage/identity/coordinator-token";
 import type { JoinTokenRecord } from "@forage/identity/join-token";
 import type { Logger } from "pino";
 import { ObjectFaults } from "../faults/object-faults.ts";
@@ -6,6 +7,8 @@ import { decodeJsonRecord } from "../model/codec.ts";
 import { apiTokenUseKey, PREFIXES } from "../model/keys.ts";
 import type { Store } from "../store/index.ts";
 import type { Clock } from "../time/clock.ts";
+
+type TokenRecord = JoinTokenRecord | CoordinatorTokenRecord | ApiTokenRecord;
 
 /** Join tokens live for half an hour at most; looking this often keeps few dead ones. */
 const INTERVAL_MS = 10 * 60 * 1000;
@@ -15,7 +18,7 @@ const MAX_PER_SWEEP = 40;
 /** An expired API token stays in the list for a week, so that people see why their scripts were refused. */
 const KEEP_API_TOKENS_MS = 7 * 24 * 3600 * 1000;
 
-/** Removes join tokens and API tokens that have long expired. Returns how to stop. */
+/** Removes tokens of joins and API tokens that have long expired. Returns how to stop. */
 export function sweepExpiredTokens(options: {
   readonly store: Store;
   readonly clock: Clock;
@@ -38,9 +41,12 @@ export function sweepExpiredTokens(options: {
 
 async function sweep(store: Store, nowMs: number, faults: ObjectFaults): Promise<void> {
   const joins = await expiredKeys(store, PREFIXES.joinTokens, nowMs - KEEP_MS, faults);
+  const coordinators = await expiredKeys(store, PREFIXES.coordinatorTokens, nowMs - KEEP_MS, faults);
   const tokens = await expiredKeys(store, PREFIXES.apiTokens, nowMs - KEEP_API_TOKENS_MS, faults);
   const uses = tokens.map((key) => apiTokenUseKey(key.slice(PREFIXES.apiTokens.length)));
-  const ops = [...joins, ...tokens, ...uses].map((key) => ({ kind: "delete", key }) as const);
+  const ops = [...joins, ...coordinators, ...tokens, ...uses].map(
+    (key) => ({ kind: "delete", key }) as const,
+  );
   if (ops.length > 0) await store.txn([], ops);
 }
 
@@ -55,7 +61,7 @@ async function expiredKeys(
     return faults.attempt(
       { kind: prefix.slice(0, -2), namespace: "", name: key.slice(prefix.length) },
       () => {
-        const { expiresAtMs } = decodeJsonRecord<JoinTokenRecord | ApiTokenRecord>(key, value);
+        const { expiresAtMs } = decodeJsonRecord<TokenRecord>(key, value);
         return expiresAtMs !== undefined && expiresAtMs < beforeMs;
       },
     );

@@ -14,6 +14,7 @@ export const PREFIXES = {
   rollouts: "rollouts/",
   applies: "applies/",
   joinTokens: "join-tokens/",
+  coordinatorTokens: "coordinator-tokens/",
   apiTokens: "api-tokens/",
   apiTokenUses: "api-token-uses/",
   objects: "objects/",
@@ -81,6 +82,10 @@ export function applyKey(namespace: string, applyId: string): string {
 
 export function joinTokenKey(id: string): string {
   return `${PREFIXES.joinTokens}${id}`;
+}
+
+export function coordinatorTokenKey(id: string): string {
+  return `${PREFIXES.coordinatorTokens}${id}`;
 }
 
 export function apiTokenKey(id: string): string {

@@ -28,9 +28,10 @@ const FREQUENT: ReadonlySet<string> = new Set([
   "/forage.operator.v1.OperatorService/PutMetric",
   "/wsman.WorkspaceManager/MarkActive",
 ]);
-/** Calls without an editor's role that are recorded: they make nodes, or show what containers print. */
+/** Calls without an editor's role that are recorded: they make nodes and coordinators, or show what containers print. */
 const FURTHER: ReadonlySet<string> = new Set([
   "/forage.agent.v1.EnrollmentService/Join",
+  "/forage.coordinator.v1.CoordinatorEnrollmentService/Join",
   "/forage.agent.v1.AgentService/Renew",
   "/forage.operator.v1.OperatorService/Logs",
 ]);

@@ -29,6 +29,7 @@ import { type ObjectOptions, objectHandlers } from "../objects/handlers.ts";
 import { validateJoinToken } from "../validate/tokens.ts";
 import { type ApiTokenOptions, createApiToken, listApiTokens, revokeApiToken } from "./api-tokens.ts";
 import { apply } from "./apply.ts";
+import { type CoordinatorTokenOptions, createCoordinatorToken } from "./coordinator-tokens.ts";
 import { copy } from "./copy.ts";
 import { currentRolloutStatus } from "./current-rollout-status.ts";
 import { type EventOptions, listEvents, watchEvents } from "./events.ts";
@@ -58,6 +59,7 @@ export interface OperatorOptions
     ApiTokenOptions,
     AuditOptions,
     BackupHandlerOptions,
+    CoordinatorTokenOptions,
     NamespaceOptions,
     Omit<WhyOptions, "unplaced"> {
   /** Returns this many random lowercase letters and digits. */
@@ -74,10 +76,6 @@ export interface OperatorOptions
   readonly podUse: PodUse;
   readonly metrics: MetricsCollector;
   readonly autoscale: Pick<AutoscaleController, "statusOf">;
-  /** The pin in join tokens, by which a host recognizes the coordinator before it sends the token. */
-  readonly authorityPin: string;
-  /** HOST:PORT at which hosts reach the coordinator, the preferred one first. */
-  readonly reachableAt: readonly string[];
 }
 
 export type ResourceViewOptions = Pick<OperatorOptions, "state" | "clock" | "autoscale" | "gateways">;
@@ -113,6 +111,7 @@ export function operatorService(options: OperatorOptions): Handlers<typeof Opera
     ...backupHandlers(options),
     ...namespaceHandlers(options),
     createJoinToken: async (request) => createJoinToken(request, options),
+    createCoordinatorToken: (request) => createCoordinatorToken(request, options),
     createApiToken: (request, { caller }) => createApiToken(request, caller, options),
     listApiTokens: () => listApiTokens(options),
     listAudit: (request) => listAudit(request, options),
