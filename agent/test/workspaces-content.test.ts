@@ -298,19 +298,30 @@ test(
   },
 );
 
-test("deletes content while the remains of another workspace can't be deleted", options, async (t) => {
-  const host = await WorkspaceHost.setUp(t);
-  host.store.order(anOrder("a"));
-  await host.start();
-  const content = await ready(host, "a");
-  const stuck = join(host.layout.discardedOf("b"), "stuck");
-  mkdirSync(stuck, { recursive: true });
-  await run("mount", ["-t", "tmpfs", "tmpfs", stuck]);
-  try {
-    host.store.change("a", { dispose: true });
-    await until("it is disposed of", () => host.store.reports.get("a")?.stage === ContentStage.DISPOSED);
-    assert.equal(existsSync(content), false);
-  } finally {
-    await run("umount", [stuck]);
-  }
-});
+test(
+  "reports content as disposed of before its files are deleted, and deletes them later",
+  options,
+  async (t) => {
+    const host = await WorkspaceHost.setUp(t);
+    for (const id of ["a", "b"]) host.store.order(anOrder(id));
+    await host.start();
+    const contents = await Promise.all(["a", "b"].map((id) => ready(host, id)));
+    const stuck = join(host.layout.discardedOf("a"), "stuck");
+    mkdirSync(stuck, { recursive: true });
+    await run("mount", ["-t", "tmpfs", "tmpfs", stuck]);
+    try {
+      for (const id of ["a", "b"]) host.store.change(id, { dispose: true });
+      await until("both are disposed of", () =>
+        ["a", "b"].every((id) => host.store.reports.get(id)?.stage === ContentStage.DISPOSED),
+      );
+      assert.deepEqual(contents.map(existsSync), [false, false]);
+      await until("the files of b are deleted", () => !existsSync(host.layout.discardedOf("b")));
+      assert.ok(existsSync(host.layout.discardedOf("a")));
+      assert.notEqual(host.store.reports.get("a")?.usedBytes, 0n);
+    } finally {
+      await run("umount", [stuck]);
+    }
+    await until("the files of a are deleted", () => host.store.reports.get("a")?.usedBytes === 0n);
+    assert.equal(existsSync(host.layout.discardedOf("a")), false);
+  },
+);

@@ -76,6 +76,11 @@ describe("faults of workspaces on real containers", { concurrency: false }, () =
     );
     await Promise.all([scene.restart(agent), scene.restart(coordinator)]);
     for (const status of await each(1, (instance) => scene.calls.reaches(instance, STOPPED))) saved(status);
+    assert.deepEqual(
+      all(1).filter((instance) => scene.exists(instance)),
+      [],
+    );
+    await scene.remainsDeleted();
   });
 
   test("restores complete after kills of agent, coordinator and tar at each stage", LIMIT, async () => {
@@ -113,6 +118,7 @@ describe("faults of workspaces on real containers", { concurrency: false }, () =
 
   test("a restore waits for room on its node, and a backup from a full node is saved", LIMIT, async () => {
     const a = id("a", 3);
+    await scene.remainsDeleted();
     scene.nodeDisk.fill(2 * MEBIBYTE);
     await scene.begin(a);
     await scene.becomes(a, "the node has no room", ({ message }) => /no space is left/.test(message));

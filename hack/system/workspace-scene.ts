@@ -226,6 +226,15 @@ export class WorkspaceScene {
     return this.exists(instance, "archives") ? readdirSync(this.pathOf(instance, "archives")) : [];
   }
 
+  /** Waits until the node has deleted the files of all instances that have stopped. */
+  async remainsDeleted(): Promise<void> {
+    const discarded = join(this.nodeDisk.directory, ".discarded");
+    await waitFor(() => !existsSync(discarded) || readdirSync(discarded).length === 0, {
+      ...{ what: "the files of stopped instances are deleted", limitMs: STAGE_LIMIT_MS },
+      explain: () => this.#explain(undefined),
+    });
+  }
+
   async #stage(what: string, reached: () => boolean | Promise<boolean>): Promise<void> {
     const explain = (): string => this.#explain(undefined);
     await waitFor(reached, { what, limitMs: STAGE_LIMIT_MS, everyMs: WATCH_MS, explain });

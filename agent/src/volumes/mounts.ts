@@ -126,12 +126,25 @@ async function removeEmptyFile(path: string): Promise<void> {
   });
 }
 
+export interface RemoveTreeOptions {
+  /** Whether the deletion yields the processor to other programs. Default: false. */
+  readonly background?: boolean;
+}
+
 /** Deletes a tree of our own, in a child: it may be large. Neither follows links nor crosses into other file systems. */
-export async function removeTree(path: string, children: ChildRunner, signal: AbortSignal): Promise<void> {
+export async function removeTree(
+  path: string,
+  children: ChildRunner,
+  signal: AbortSignal,
+  { background = false }: RemoveTreeOptions = {},
+): Promise<void> {
   if (mountsBelow(await readMountTable(), path).length > 0) {
     throw new VolumeError("HOST_FAILED", `${path} is not deleted: something is still mounted there`);
   }
-  await children.must("rm", ["-rf", "--one-file-system", "--", path], { signal, timeoutMs: REMOVE_MS });
+  const options = { signal, timeoutMs: REMOVE_MS };
+  const args = ["-rf", "--one-file-system", "--", path];
+  if (background) await children.must("nice", ["-n", "10", "rm", ...args], options);
+  else await children.must("rm", args, options);
 }
 
 export function codeOf(error: unknown): string | undefined {

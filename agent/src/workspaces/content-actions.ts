@@ -35,10 +35,12 @@ export interface ContentActions {
   readGitStatus(order: WorkspaceOrder, signal: AbortSignal): Promise<GitStatus | undefined>;
   /** Deletes archives on this host that belong to none of the transfers. */
   keepArchives(id: string, transferIds: readonly string[]): Promise<void>;
-  /** Deletes everything that the host keeps of the workspace. */
+  /** Takes everything that the host keeps of the workspace out of use, in one step. `removeRemains` frees the room. */
   dispose(id: string, signal: AbortSignal): Promise<void>;
-  /** Deletes the remains of workspaces whose deletion was cut off. */
-  sweep(signal: AbortSignal): Promise<void>;
+  /** Returns the instance ids of workspaces that were disposed of, and whose files are still on the disk. */
+  remains(): Promise<readonly string[]>;
+  /** Deletes the files of a workspace that was disposed of. May take minutes. */
+  removeRemains(id: string, signal: AbortSignal): Promise<void>;
   /** Returns where complete content is, as a canonical path. */
   contentPath(id: string): string;
   /** Returns the disk use of the content. */

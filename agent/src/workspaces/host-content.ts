@@ -35,6 +35,8 @@ export interface HostContentParts {
 
 // Writes back everything that an initializer has written.
 const SYNC_MS = 600_000;
+// Enough for a burst of stops. Beyond it, disposals wait, so that workspaces do not come and go faster than their files are deleted.
+const REMAINS_MAX = 1_000;
 // About a second of a restore. More frequent messages cost more than they are worth.
 const PROGRESS_STEP_BYTES = 64 * 1024 * 1024;
 
@@ -126,28 +128,29 @@ export class HostContent implements ContentActions {
   }
 
   async dispose(id: string, signal: AbortSignal): Promise<void> {
-    const { layout, records, children } = this.#parts;
-    const discarded = layout.discardedOf(id);
     try {
+      const remains = await this.remains();
+      if (remains.length >= REMAINS_MAX && !remains.includes(id))
+        throw new WorkspaceError(
+          "UNAVAILABLE",
+          `the files of ${remains.length} other workspaces are to be deleted first`,
+        );
       await this.#volumes.close(id, signal);
-      await records.discard(id);
-      // Only its own: the content of another workspace may take minutes.
-      if (await exists(discarded)) await removeTree(discarded, children, signal);
+      await this.#parts.records.discard(id);
     } catch (error) {
       signal.throwIfAborted();
       throw WorkspaceError.from(error);
     }
   }
 
-  async sweep(signal: AbortSignal): Promise<void> {
+  async remains(): Promise<readonly string[]> {
+    const { discarded } = this.#parts.layout;
+    return (await exists(discarded)) ? await readdir(discarded) : [];
+  }
+
+  async removeRemains(id: string, signal: AbortSignal): Promise<void> {
     const { layout, children } = this.#parts;
-    const names = (await exists(layout.discarded)) ? await readdir(layout.discarded) : [];
-    const failures: unknown[] = [];
-    // A directory that can't be deleted must not hold up the others.
-    for (const name of names)
-      await removeTree(join(layout.discarded, name), children, signal).catch((error) => failures.push(error));
-    signal.throwIfAborted();
-    if (failures.length > 0) throw failures[0];
+    await removeTree(layout.discardedOf(id), children, signal, { background: true });
   }
 
   usedBytes(id: string, signal: AbortSignal): Promise<number> {

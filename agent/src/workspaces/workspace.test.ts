@@ -35,7 +35,7 @@ function aWorkspace(t: { after(hook: () => Promise<void>): void }) {
       ...{ clock, random: () => 0.5, actions: actions as ContentActions, backOff: WORK_BACK_OFF },
       records: { saveOrder: async () => undefined, saveReport: async () => undefined },
       ...{ initializeGate: new Semaphore(1), transferGate: new Semaphore(1) },
-      ...{ podActive: () => true, contentReady: () => undefined },
+      ...{ podActive: () => true, contentReady: () => undefined, disposed: () => undefined },
       changed: (changed) => void reports.push(changed),
       log: { info: () => undefined, warn: () => undefined },
     },

@@ -27,6 +27,8 @@ export interface WorkspaceParts {
   /** Whether a container of the pod may still write. */
   readonly podActive: (podUid: string) => boolean;
   readonly changed: (report: WorkspaceReport) => void;
+  /** The workspace was disposed of, and its files are to be deleted. */
+  readonly disposed: () => void;
   /** The content became usable for the pod. */
   readonly contentReady: (podUid: string) => void;
   readonly log: { info(fields: object, event: string): void; warn(fields: object, event: string): void };
@@ -95,6 +97,11 @@ export class Workspace {
     const before = Number(this.#report.usedBytes);
     const step = Math.max(USE_STEP_BYTES, before * USE_STEP_SHARE);
     if (this.isReady && Math.abs(usedBytes - before) >= step) this.#publish({ usedBytes: BigInt(usedBytes) });
+  }
+
+  /** Takes note that the files of the workspace are gone, some time after it was disposed of. */
+  noteRemoved(): void {
+    if (this.#report.stage === ContentStage.DISPOSED) this.#publish({ usedBytes: 0n });
   }
 
   /** Ends `run`. */
@@ -195,6 +202,7 @@ export class Workspace {
         await actions.dispose(instanceId, signal);
         this.#publish({ stage: ContentStage.DISPOSED, message: "", transfers: [] });
         log.info({ workspace: instanceId }, "workspace-disposed");
+        this.#parts.disposed();
         return;
       default:
         return work satisfies never;

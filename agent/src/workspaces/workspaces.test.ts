@@ -8,14 +8,20 @@ import { Workspaces } from "./workspaces.ts";
 
 const MIB = 1024 * 1024;
 
-test("measures the content while the workspace runs, and no longer once it is forgotten", async (t) => {
+test("measures the content while the workspace runs, and counts it until its files are deleted", async (t) => {
   const clock = new VirtualClock();
   let used = 10 * MIB;
+  const remains: string[] = [];
+  const deletion = Promise.withResolvers<void>();
   const actions: Partial<ContentActions> = {
     initialize: async () => ({ source: ContentSource.EMPTY, message: "" }),
     usedBytes: async () => used,
-    dispose: async () => undefined,
-    sweep: async () => undefined,
+    dispose: async (id) => void remains.push(id),
+    remains: async () => [...remains],
+    removeRemains: async () => {
+      await deletion.promise;
+      remains.length = 0;
+    },
   };
   const records: Partial<WorkspaceRecords> = {
     load: async () => new Map(),
@@ -32,7 +38,8 @@ test("measures the content while the workspace runs, and no longer once it is fo
   const order = { instanceId: "a", podUid: "pod-a" };
   await workspaces.apply(SyncResponse.fromPartial({ orders: [{ ...order, version: 1n }] }));
   const becomes = async (bytes: number | undefined): Promise<void> => {
-    for (let turn = 0; workspaces.reportOf("a")?.usedBytes !== (bytes && BigInt(bytes)); turn++) {
+    const expected = bytes === undefined ? undefined : BigInt(bytes);
+    for (let turn = 0; workspaces.reportOf("a")?.usedBytes !== expected; turn++) {
       assert.ok(turn < 1_000, `${workspaces.reportOf("a")?.usedBytes} becomes ${bytes}`);
       clock.advance(1_000);
       await new Promise((resolve) => setImmediate(resolve));
@@ -43,6 +50,10 @@ test("measures the content while the workspace runs, and no longer once it is fo
   await becomes(50 * MIB);
   await workspaces.apply(SyncResponse.fromPartial({ orders: [{ ...order, version: 2n, dispose: true }] }));
   while (workspaces.reportOf("a")?.stage !== 4) await new Promise((resolve) => setImmediate(resolve));
+  for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(workspaces.reportOf("a")?.usedBytes, BigInt(50 * MIB));
+  deletion.resolve();
+  await becomes(0);
   await workspaces.apply(SyncResponse.fromPartial({ removals: ["a"] }));
   await becomes(undefined);
 });

@@ -10,6 +10,7 @@ import type { Clock } from "../clock.ts";
 import { DiskUseWatch } from "../volumes/disk-use-watch.ts";
 import { VolumeError, type VolumeProvider } from "../volumes/volumes.ts";
 import type { ContentActions } from "./content-actions.ts";
+import { Remains } from "./remains.ts";
 import { WORK_BACK_OFF, Workspace, type WorkspaceParts } from "./workspace.ts";
 import { WorkspaceError } from "./workspace-error.ts";
 import { isInstanceId } from "./workspace-layout.ts";
@@ -52,6 +53,7 @@ export class Workspaces implements VolumeProvider {
   readonly #running = new Set<Promise<void>>();
   readonly #initializeGate = new Semaphore(INITIALIZATIONS_AT_ONCE);
   readonly #use: DiskUseWatch;
+  readonly #remains: Remains;
   readonly #transferGate = new Semaphore(TRANSFERS_AT_ONCE);
   /** Pods whose volume was requested before the content was ready. */
   readonly #waiting = new Set<string>();
@@ -63,6 +65,12 @@ export class Workspaces implements VolumeProvider {
   private constructor(parts: WorkspacesParts) {
     this.#parts = parts;
     const { clock, actions, log } = parts;
+    this.#remains = new Remains({
+      ...{ clock, log },
+      list: () => actions.remains(),
+      remove: (id, signal) => actions.removeRemains(id, signal),
+      removed: (id) => this.#workspaces.get(id)?.noteRemoved(),
+    });
     this.#use = new DiskUseWatch({
       clock,
       measure: async (id, signal) =>
@@ -83,9 +91,8 @@ export class Workspaces implements VolumeProvider {
   /** Starts the work. From now on `pods` must know all pods of the host. */
   start(pods: WorkspacePods): void {
     this.#pods = pods;
-    const { actions, log } = this.#parts;
-    this.#track(actions.sweep(this.#closing.signal), (err) =>
-      log.warn({ err }, "workspace-remains-not-deleted"),
+    this.#track(this.#remains.run(this.#closing.signal), (err) =>
+      this.#parts.log.warn({ err }, "workspace-remains-stopped"),
     );
     for (const workspace of this.#workspaces.values()) this.#run(workspace);
   }
@@ -212,6 +219,7 @@ export class Workspaces implements VolumeProvider {
       transferGate: this.#transferGate,
       podActive: (podUid) => this.#pods?.active(podUid) ?? true,
       changed: ({ instanceId }) => this.#changed(instanceId),
+      disposed: () => this.#remains.wake(),
       contentReady: (podUid) => {
         if (this.#waiting.delete(podUid)) this.#pods?.retryStart(podUid);
       },

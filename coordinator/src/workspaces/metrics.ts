@@ -41,7 +41,7 @@ export function workspaceMetrics(
   );
   gauge(
     "forage_workspace_content_bytes",
-    "Disk use of the content of workspaces by node, as the nodes measured it last.",
+    "Disk use of the content of workspaces by node, as the nodes measured it last. Content that is being deleted counts.",
     ["node"],
     (it) => {
       for (const { record } of view.instances())

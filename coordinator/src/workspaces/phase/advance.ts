@@ -157,8 +157,8 @@ function isInterrupted(observation: Observation): boolean {
 }
 
 /**
- * Reports whether the instance has ended: no container runs, the content is safe or was never worth saving, and the node has
- * deleted it. A node that is away may delete it later.
+ * Reports whether the instance has ended: no container runs, the content is safe or was never worth saving, and the node no
+ * longer has it. A node that is away may delete it later.
  */
 function hasEnded(record: InstanceRecord, { node }: Observation): boolean {
   if (hasPod(record) || needsSaving(record)) return false;

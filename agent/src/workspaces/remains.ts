@@ -1,0 +1,71 @@
+import { type BackOff, backOffMs } from "@forage/common/back-off";
+import { messageOf } from "@forage/common/message-of";
+import { type Clock, pause } from "../clock.ts";
+
+export interface RemainsParts {
+  readonly clock: Clock;
+  /** Returns the instances whose deleted files are still on the disk. */
+  readonly list: () => Promise<readonly string[]>;
+  /** Deletes the files of one of these instances. */
+  readonly remove: (id: string, signal: AbortSignal) => Promise<void>;
+  /** Called when nothing of the instance is left on the disk. */
+  readonly removed: (id: string) => void;
+  readonly log: { info(fields: object, event: string): void; warn(fields: object, event: string): void };
+}
+
+const RETRY: BackOff = { baseMs: 1_000, capMs: 60_000 };
+// A new disposal ends the wait. The limit only bounds the effect of a missed one.
+const IDLE_MS = 60_000;
+
+/**
+ * Deletes the files of workspaces that were disposed of, one workspace at a time. It keeps no state: the directory on disk shows
+ * what is left, also after a crash.
+ */
+export class Remains {
+  readonly #parts: RemainsParts;
+  #wake = new AbortController();
+
+  constructor(parts: RemainsParts) {
+    this.#parts = parts;
+  }
+
+  /** Starts a round soon, because another workspace was disposed of. */
+  wake(): void {
+    this.#wake.abort();
+  }
+
+  /** Runs until the signal aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    for (let failures = 0; !signal.aborted; ) {
+      this.#wake = new AbortController();
+      failures = (await this.#removeAll(signal)) ? 0 : failures + 1;
+      const waitMs = failures === 0 ? IDLE_MS : backOffMs(failures, RETRY);
+      await pause(this.#parts.clock, waitMs, AbortSignal.any([signal, this.#wake.signal]));
+    }
+  }
+
+  /** Returns whether nothing is left. Files that can't be deleted do not hold up those of other workspaces. */
+  async #removeAll(signal: AbortSignal): Promise<boolean> {
+    const { list, remove, removed, log } = this.#parts;
+    let failed = false;
+    const failedWith = (error: unknown, fields: object): void => {
+      failed = true;
+      if (!signal.aborted) log.warn({ ...fields, reason: messageOf(error) }, "workspace-remains-not-deleted");
+    };
+    try {
+      for (const workspace of await list()) {
+        if (signal.aborted) return false;
+        try {
+          await remove(workspace, signal);
+          removed(workspace);
+          log.info({ workspace }, "workspace-remains-deleted");
+        } catch (error) {
+          failedWith(error, { workspace });
+        }
+      }
+    } catch (error) {
+      failedWith(error, {});
+    }
+    return !failed;
+  }
+}
