@@ -57,8 +57,11 @@ export async function measureContent(
     plainRestores?.push(await secondsOf(() => shell(`${unpack} && sync -f '${target}'`)));
     rmSync(target, { recursive: true });
   }
-  await calls.stop(ID);
-  await reaches(calls, ID, WorkspacePhase.STOPPED);
+  const stop = async (id: string): Promise<void> => {
+    await calls.stop(id);
+    await reaches(calls, id, WorkspacePhase.STOPPED);
+  };
+  const stops = [await secondsOf(() => stop(ID))];
   for (let round = 0; round < rounds; round++) {
     const id = `restored-${round}`;
     const start = async (): Promise<void> => {
@@ -68,8 +71,7 @@ export async function measureContent(
     restores?.push(await secondsOf(start));
     if ((await digestOf(contentOf(id))) !== digest)
       throw new Error(`the content of ${id} differs from ${ID}`);
-    await calls.stop(id);
-    await reaches(calls, id, WorkspacePhase.STOPPED);
+    stops.push(await secondsOf(() => stop(id)));
   }
   const speed = (seconds: number[] | undefined): number => megabytes / median(seconds ?? []);
   return {
@@ -78,6 +80,7 @@ export async function measureContent(
     "archive (MB)": statSync(archive).size / MEGABYTE,
     "BackupWorkspace (MB/s)": speed(backups),
     "plain tar | zstd to a file (MB/s)": speed(plainBackups),
+    "stop → STOPPED, with the final backup (s)": median(stops),
     "start → RUNNING, restored (MB/s)": speed(restores),
     "plain zstd | tar from a file (MB/s)": speed(plainRestores),
     "agent, highest resident memory (MB)": peakMb(agent.pid),

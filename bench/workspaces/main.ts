@@ -1,6 +1,8 @@
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { startTestHost } from "../../hack/lib/test-host.ts";
+import { type S3Server, startS3Server } from "../../hack/lib/s3-server.ts";
+import { startTestHost, type TestHost } from "../../hack/lib/test-host.ts";
 import { startSystem } from "../../hack/system/system.ts";
 import { WorkspaceCalls } from "../../hack/system/workspaces.ts";
 import { measureBurst } from "./burst.ts";
@@ -15,6 +17,8 @@ const DEFAULT_PARTS = [...ON_HOST, "subscribers", "idle"];
 const PARTS = [...DEFAULT_PARTS, "dedupe"];
 /** Workspaces that start and stop at one moment while there are subscribers. */
 const BURST = 200;
+/** Room for the archives of the other parts. */
+const SMALL_ARCHIVES_MEGABYTES = 3_200;
 /** Pods of the host besides those of the burst. */
 const OTHER_PODS = 20;
 
@@ -30,6 +34,7 @@ export async function main(): Promise<void> {
       rounds: { type: "string", default: "3" },
       burst: { type: "string", default: "20" },
       quota: { type: "string", default: "0" },
+      s3: { type: "boolean", default: false },
       subscribers: { type: "string", default: "1000" },
       idle: { type: "string", default: "1000" },
       only: { type: "string", default: DEFAULT_PARTS.join() },
@@ -42,7 +47,11 @@ export async function main(): Promise<void> {
   const { megabytes, files, rounds } = values;
   const size = { megabytes: Number(megabytes), files: Number(files), rounds: Number(rounds) };
   if (parts.some((part) => ON_HOST.includes(part)))
-    await measureHost(parts, size, { burst: Number(values.burst), diskGigabytes: Number(values.quota) });
+    await measureHost(parts, size, {
+      burst: Number(values.burst),
+      diskGigabytes: Number(values.quota),
+      isS3: values.s3,
+    });
   if (parts.includes("subscribers")) report(await measureSubscribers(BURST, Number(values.subscribers)));
   if (parts.includes("dedupe")) report(await measureDedupe(values.tree));
   if (parts.includes("idle")) report(await measureIdle(Number(values.idle)));
@@ -52,20 +61,25 @@ interface HostOptions {
   readonly burst: number;
   /** The size limit of each content; 0: none. */
   readonly diskGigabytes: number;
+  /** Whether archives go to an S3 server on this machine, and not to a directory. */
+  readonly isS3: boolean;
 }
 
 async function measureHost(
   parts: readonly string[],
   size: ContentSize,
-  { burst, diskGigabytes }: HostOptions,
+  { burst, diskGigabytes, isS3 }: HostOptions,
 ): Promise<void> {
   const host = await startTestHost();
+  const s3 = isS3 ? await startS3Server({ capacityMegabytes: capacityFor(size) }) : undefined;
   try {
     const classes = [{ id: "small", cpu: "1m", memory: "16Mi", diskGigabytes }];
     const command = ["sh", "-c", 'trap "exit 0" TERM; while :; do sleep 1000 & wait $!; done'];
     const system = await startSystem(host, {
       agent: { workspaces: { enabled: true }, podsMax: burst + OTHER_PODS },
-      coordinator: { workspaces: { enabled: true, classes, command } },
+      coordinator: {
+        workspaces: { enabled: true, classes, command, content: s3 === undefined ? {} : contentIn(s3, host) },
+      },
     });
     const calls = new WorkspaceCalls(system);
     try {
@@ -77,7 +91,20 @@ async function measureHost(
     }
   } finally {
     await host.close();
+    await s3?.close();
   }
+}
+
+/** An archive is at most as large as its content. Those that no generation needs are deleted an hour later. */
+function capacityFor({ megabytes, rounds }: ContentSize): number {
+  return megabytes * (2 * rounds + 1) + SMALL_ARCHIVES_MEGABYTES;
+}
+
+/** Returns the settings of a content store in the server's bucket. */
+function contentIn({ endpoint, bucket, credentials }: S3Server, host: TestHost): object {
+  const credentialsFile = join(host.dir, "s3.yaml");
+  writeFileSync(credentialsFile, JSON.stringify(credentials), { mode: 0o600 });
+  return { s3: { endpoint, bucket, credentialsFile } };
 }
 
 function report(figures: Readonly<Record<string, number>>): void {

