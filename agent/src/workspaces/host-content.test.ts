@@ -10,7 +10,7 @@ import { WorkspaceLayout } from "./workspace-layout.ts";
 
 const REMAINS_MAX = 1_000;
 
-test("disposes of no further workspace while the files of 1,000 are to be deleted", async (t) => {
+test("disposes of no further workspace while the files of 1,000 others remain", async (t) => {
   const root = mkdtempSync(join(tmpdir(), "forage-remains-"));
   t.after(() => rmSync(root, { recursive: true }));
   const layout = new WorkspaceLayout(root);
@@ -29,7 +29,7 @@ test("disposes of no further workspace while the files of 1,000 are to be delete
   const signal = new AbortController().signal;
   await assert.rejects(content.dispose("new", signal), {
     code: "UNAVAILABLE",
-    message: "the files of 1000 other workspaces are to be deleted first",
+    message: "the files of 1000 other workspaces must be deleted first",
   });
   // One that a crash interrupted is not held up.
   await content.dispose("old-7", signal);

@@ -133,7 +133,7 @@ export class HostContent implements ContentActions {
       if (remains.length >= REMAINS_MAX && !remains.includes(id))
         throw new WorkspaceError(
           "UNAVAILABLE",
-          `the files of ${remains.length} other workspaces are to be deleted first`,
+          `the files of ${remains.length} other workspaces must be deleted first`,
         );
       await this.#volumes.close(id, signal);
       await this.#parts.records.discard(id);

@@ -27,7 +27,7 @@ export interface WorkspaceParts {
   /** Whether a container of the pod may still write. */
   readonly podActive: (podUid: string) => boolean;
   readonly changed: (report: WorkspaceReport) => void;
-  /** The workspace was disposed of, and its files are to be deleted. */
+  /** Called when the workspace was disposed of, and its files remain on the disk. */
   readonly disposed: () => void;
   /** The content became usable for the pod. */
   readonly contentReady: (podUid: string) => void;
