@@ -35,7 +35,7 @@ export interface HostContentParts {
 
 // Writes back everything that an initializer has written.
 const SYNC_MS = 600_000;
-// Enough for a burst of stops. Beyond it, disposals wait, so that workspaces do not come and go faster than their files are deleted.
+// Enough for a burst of stops. Beyond it, disposals wait: otherwise a fast succession of workspaces would fill the disk with files.
 const REMAINS_MAX = 1_000;
 // About a second of a restore. More frequent messages cost more than they are worth.
 const PROGRESS_STEP_BYTES = 64 * 1024 * 1024;
