@@ -30,11 +30,14 @@ export class PortAllocator {
     this.#next = range.first + Math.floor(random() * (range.last - range.first + 1));
   }
 
-  /** Takes over ports from before; gives those that another pod was first to hold, which are not taken over. */
+  /**
+   * Takes over ports from before. Returns those that another pod was first to hold, which are not taken over. May be repeated,
+   * because a start of the network that fails is tried again.
+   */
   hold(podUid: string, mappings: readonly PortMapping[]): readonly PortMapping[] {
-    const free = mappings.filter((mapping) => !this.#holders.has(keyOf(mapping)));
-    this.#record(podUid, free);
-    return mappings.filter((mapping) => !free.includes(mapping));
+    const own = mappings.filter((it) => (this.#holders.get(keyOf(it)) ?? podUid) === podUid);
+    this.#record(podUid, own);
+    return mappings.filter((mapping) => !own.includes(mapping));
   }
 
   /** Allocates host ports, in the order of `wanted`. Allocates none when it rejects with NO_PORT_LEFT. */

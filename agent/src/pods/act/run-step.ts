@@ -164,7 +164,8 @@ function adopt(
   return {
     change: (memory) => {
       const taken = withMemory(memory, container, (old) => adopted(old, found, nowMs));
-      return withBegun(taken, roleOf(pod, container));
+      // One that has ended may have run in an earlier namespace, whose init containers don't count.
+      return isLive(found) ? withBegun(taken, roleOf(pod, container)) : taken;
     },
   };
 }
