@@ -22,7 +22,7 @@ test("a container starts only after its sandbox is on disk", async (t) => {
 
   await clock.run(60_000);
 
-  assert.equal(atStart?.sandbox?.namespacePath, host.sandboxes.get("p1"));
+  assert.equal(atStart?.sandbox?.namespacePath, host.network.sandboxes.get("p1")?.namespacePath);
 });
 
 test("an init container is removed only after its end is on disk", async (t) => {

@@ -100,8 +100,8 @@ class World {
     const others = [...this.host.containers.values()].filter((it) => !over.has(podOf(it)));
     assert.equal(others.length, wanted.length, "nothing dead is left");
     const least = serving.map(({ uid }) => uid);
-    this.#assertKept("sandboxes", this.host.sandboxes, least);
-    this.#assertKept("published", this.host.published, least);
+    this.#assertKept("sandboxes", this.host.network.sandboxes, least);
+    this.#assertKept("published", this.host.network.published, least);
     this.#assertKept("directories", this.host.directories, least);
     const withVolumes = serving.filter(({ volumes }) => volumes !== undefined);
     this.#assertKept(
@@ -114,10 +114,10 @@ class World {
     assert.deepEqual([...this.disk.states.keys()].sort(), [...this.assigned.keys()].sort(), "memories");
     for (const pod of serving) {
       const wanted = wantedPorts(pod).map((it) => it.containerPort);
-      const published = this.host.published.get(pod.uid)?.map((it) => it.containerPort);
+      const published = this.host.network.published.get(pod.uid)?.map((it) => it.containerPort);
       assert.deepEqual(published, wanted, `ports of ${pod.uid}`);
     }
-    const hostPorts = [...this.host.published.values()].flat().map((it) => it.hostPort);
+    const hostPorts = [...this.host.network.published.values()].flat().map((it) => it.hostPort);
     assert.equal(new Set(hostPorts).size, hostPorts.length, "host ports are used once");
   }
 
@@ -257,10 +257,10 @@ class World {
   }
 
   #loseSandbox(): void {
-    const uid = this.#any([...this.host.sandboxes.keys()]);
+    const uid = this.#any([...this.host.network.sandboxes.keys()]);
     if (uid === undefined) return;
     this.#disturbed.add(uid);
-    this.host.sandboxes.delete(uid);
+    this.host.network.sandboxes.delete(uid);
   }
 
   #fateOf(uid: string): PodFate {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { publishedBy } from "../../test/fake-host-rules.ts";
 import { CONTRACT_HOST_PORTS, testPodNetwork } from "../../test/network-contract.ts";
 import { FakeNetwork, FakeNetworkHost } from "./fake.ts";
 import { NetworkError } from "./network.ts";
@@ -11,15 +12,7 @@ testPodNetwork("fake", async () => {
     reboot: async () => host.reboot(),
     destroy: async ({ podUid }) => void host.sandboxes.delete(podUid),
     usedSandboxes: async () => host.sandboxes.size,
-    published: async () => {
-      const rules = [...host.published].flatMap(([uid, mappings]) =>
-        mappings.map(({ protocol, hostPort, containerPort, hostIp }): [string, string] => [
-          `${hostIp === undefined ? "" : `${hostIp} `}${protocol.toLowerCase()} ${hostPort}`,
-          `${host.sandboxes.get(uid)?.address} ${containerPort}`,
-        ]),
-      );
-      return new Map(rules);
-    },
+    published: async () => publishedBy(host),
     occupy: async (protocol, port) => void host.occupied.add(`${protocol} ${port}`),
   };
 });

@@ -20,7 +20,13 @@ export class FakeNetworkHost {
   readonly published = new Map<string, readonly PortMapping[]>();
   /** Ports of other programs, as `TCP 20000`. */
   readonly occupied = new Set<string>();
+  readonly #next: () => number;
   #made = 0;
+
+  /** `next` returns a number that it never returned before, for the next sandbox. Default: they are counted. */
+  constructor(next?: () => number) {
+    this.#next = next ?? (() => ++this.#made);
+  }
 
   reboot(): void {
     this.sandboxes.clear();
@@ -28,11 +34,11 @@ export class FakeNetworkHost {
   }
 
   makeSandbox(podUid: string): PodSandbox {
-    this.#made++;
+    const number = this.#next();
     const first = Number(parsePodCidr(FAKE_POD_CIDR).first);
-    const value = first + 1 + this.#made;
+    const value = first + 1 + number;
     const address = [24, 16, 8, 0].map((shift) => Math.floor(value / 2 ** shift) % 256).join(".");
-    return { podUid, namespacePath: `/run/netns/forage-fake-${this.#made}`, address };
+    return { podUid, namespacePath: `/run/netns/forage-fake-${number}`, address };
   }
 }
 

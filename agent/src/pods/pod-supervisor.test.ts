@@ -3,16 +3,18 @@ import { test } from "node:test";
 import { randomOf } from "@forage/common/random";
 import { VirtualClock } from "@forage/common/virtual-clock";
 import { SimAgent, SimDisk } from "../../test/sim/sim-agent.ts";
+import { nameOf, type SimContainer } from "../../test/sim/sim-container.ts";
 import { SimHost } from "../../test/sim/sim-host.ts";
 import { decodePodState } from "../journal/pod-state.ts";
+import type { PodSandbox } from "../network/network.ts";
 import { POD_UID_LABEL } from "./container-name.ts";
-import type { Pod } from "./pod.ts";
+import type { Pod, PodContainer } from "./pod.ts";
 import { fromPodState } from "./stored-memory.ts";
 
 test("containers go on while the network can't be asked whether their sandboxes are there", async () => {
   const { clock, host, disk } = aHost();
-  const sandboxes = new UnreadableMap(host.sandboxes);
-  Object.assign(host, { sandboxes });
+  const sandboxes = new UnreadableMap(host.network.sandboxes);
+  Object.assign(host.network, { sandboxes });
   const agent = start(host, disk);
   agent.assign(aPod("a"));
   await clock.run(10_000);
@@ -38,7 +40,7 @@ test("a pod whose record is damaged runs on until the coordinator says that it i
   await clock.run(60_000);
 
   assert.equal(host.running().length, 1);
-  assert.deepEqual([...host.sandboxes.keys()], ["b"]);
+  assert.deepEqual([...host.network.sandboxes.keys()], ["b"]);
 });
 
 test("nothing is left of a pod whose record is damaged and whose containers are gone", async () => {
@@ -47,12 +49,12 @@ test("nothing is left of a pod whose record is damaged and whose containers are 
       if (spec.labels[POD_UID_LABEL] === "a") host.containers.delete(id);
   });
   assert.equal(host.running().length, 1);
-  assert.deepEqual([...host.sandboxes.keys()].sort(), ["a", "b"]);
+  assert.deepEqual([...host.network.sandboxes.keys()].sort(), ["a", "b"]);
 
   second.supervisor.replace([aPod("b")]);
   await clock.run(60_000);
 
-  assert.deepEqual([...host.sandboxes.keys()], ["b"]);
+  assert.deepEqual([...host.network.sandboxes.keys()], ["b"]);
 });
 
 test("nothing is left of an unknown pod that has only files", async () => {
@@ -67,6 +69,32 @@ test("nothing is left of an unknown pod that has only files", async () => {
   await clock.run(60_000);
   assert.deepEqual([...host.directories], ["a"]);
   assert.equal(host.running().length, 1);
+});
+
+test("init containers run again in a new namespace, also if the start of the main container is not recorded", async () => {
+  const { clock, host, disk } = aHost();
+  const pod: Pod = { ...aPod("a"), initContainers: [{ ...aContainer("setup"), command: ["init"] }] };
+  const first = start(host, disk);
+  first.assign(pod);
+  const main = () => host.running().find((it) => nameOf(it) === "main");
+  let beforeMain = disk.states.get("a");
+  await clock.runUntil(clock.monotonicMs() + 60_000, () => {
+    if (main() === undefined) beforeMain = disk.states.get("a");
+    return main() !== undefined;
+  });
+  first.kill();
+  assert.ok(beforeMain !== undefined);
+  disk.states.set("a", beforeMain);
+  host.network.sandboxes.delete("a");
+  const starts: string[] = [];
+  const nothing = () => {};
+  const started = (it: SimContainer) => starts.push(nameOf(it));
+  host.witness = { started, ended: nothing, killed: nothing, answered: nothing, released: nothing };
+
+  start(host, disk);
+  await clock.run(60_000);
+
+  assert.deepEqual(starts, ["setup", "main"]);
 });
 
 /** Two pods, and an agent that comes after the first and can't read the record of pod a. */
@@ -88,10 +116,10 @@ async function damagedPod(meanwhile: (host: SimHost) => void) {
   return { clock, host, second };
 }
 
-class UnreadableMap extends Map<string, string> {
+class UnreadableMap extends Map<string, PodSandbox> {
   isUnreadable = false;
 
-  override get(key: string): string | undefined {
+  override get(key: string): PodSandbox | undefined {
     if (this.isUnreadable) throw new Error("ip: timed out");
     return super.get(key);
   }
@@ -120,16 +148,13 @@ function aPod(uid: string): Pod {
     hostname: uid,
     graceMs: 1_000,
     restartPolicy: "Always",
-    containers: [
-      {
-        name: "main",
-        image: "app:1",
-        pullPolicy: "IfNotPresent",
-        command: ["serve"],
-        args: [],
-        env: [],
-        ports: [],
-      },
-    ],
+    containers: [aContainer("main")],
+  };
+}
+
+function aContainer(name: string): PodContainer {
+  return {
+    ...{ name, image: "app:1", pullPolicy: "IfNotPresent", command: ["serve"] },
+    ...{ args: [], env: [], ports: [] },
   };
 }

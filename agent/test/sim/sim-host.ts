@@ -1,5 +1,5 @@
 import type { VirtualClock } from "@forage/common/virtual-clock";
-import type { PortMapping } from "../../src/network/network.ts";
+import { FakeNetworkHost } from "../../src/network/fake.ts";
 import { type ContainerSpec, RuntimeError, type RuntimeEvent } from "../../src/runtime/runtime.ts";
 import { FakeVolumes } from "../../src/volumes/fake.ts";
 import { SimCalls } from "./sim-calls.ts";
@@ -36,9 +36,7 @@ export class SimHost {
   readonly clock: VirtualClock;
   readonly calls: SimCalls;
   readonly containers = new Map<string, SimContainer>();
-  readonly sandboxes = new Map<string, string>();
-  readonly published = new Map<string, readonly PortMapping[]>();
-  readonly ports = new Map<string, readonly PortMapping[]>();
+  readonly network = new FakeNetworkHost(() => this.next());
   readonly volumes = new FakeVolumes();
   readonly directories = new Set<string>();
   readonly images = new Set<string>();
@@ -89,8 +87,7 @@ export class SimHost {
   reboot(): void {
     for (const container of this.containers.values())
       if (container.state === "running") container.state = "created";
-    this.sandboxes.clear();
-    this.published.clear();
+    this.network.reboot();
   }
 
   start(spec: ContainerSpec): { id: string } {
@@ -100,7 +97,8 @@ export class SimHost {
     if (!this.images.has(spec.image)) {
       throw new RuntimeError("IMAGE_NOT_FOUND", `${spec.image} is not here`, { retryable: false });
     }
-    if (![...this.sandboxes.values()].includes(spec.networkNamespace)) {
+    const namespaces = this.network.sandboxes.values().map((it) => it.namespacePath);
+    if (!namespaces.some((it) => it === spec.networkNamespace)) {
       throw new RuntimeError("UNKNOWN", `${spec.networkNamespace} doesn't exist`, { retryable: true });
     }
     const id = `c${this.next()}`;
