@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { findStaticBusybox } from "./busybox-image.ts";
 import { findEnvoy } from "./envoy.ts";
 import { run } from "./run.ts";
+import { findFaketime } from "./set-clock.ts";
 import { SetupError } from "./setup-error.ts";
 
 /** A program that the host must have, and the Debian package that contains it. */
@@ -47,6 +48,8 @@ export const TEST_TOOLS: readonly HostTool[] = [
   },
   { package: "pebble", isThere: () => isOnPath("pebble") && isOnPath("pebble-challtestsrv") },
   { package: "openssh-client", isThere: () => isOnPath("ssh") && isOnPath("sftp") },
+  // Sets the clocks of programs under test.
+  { package: "faketime", isThere: () => findFaketime() !== undefined },
   // Shows the dashboard.
   { package: "chromium", isThere: () => isOnPath("chromium"), extraMebibytes: 900 },
   ...ENVOY_TOOLS,

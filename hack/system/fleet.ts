@@ -237,7 +237,7 @@ async function startNode({
     const input = yes ? "delete table inet cut\n" : table;
     await run("nsenter", [`--net=/run/netns/${network}`, "--", "nft", "-f", "-"], { input });
   };
-  const agent = daemon(host, "agent", config, network);
+  const agent = daemon(host, "agent", config, { network });
   return { name, address, address6, host, agent, connected, hearsCoordinator };
 }
 

@@ -45,7 +45,11 @@ export interface SystemOptions {
   /** Additional settings for the agent's or the coordinator's file. */
   readonly agent?: Readonly<Record<string, unknown>>;
   readonly coordinator?: Readonly<Record<string, unknown>>;
+  /** Additional variables of the environment of the agent or the coordinator. */
+  readonly environment?: Readonly<Partial<Record<"agent" | "coordinator", Environment>>>;
 }
+
+type Environment = Readonly<Record<string, string>>;
 
 const root = join(import.meta.dirname, "..", "..");
 const NODE_NAME = "n1";
@@ -78,11 +82,13 @@ export async function startSystem(host: TestHost, options: SystemOptions = {}): 
     });
   const env = { FORAGE_CONFIG: configs.cli };
   const ask: System["ask"] = (args) => askForage(args, env);
-  const coordinator = daemon(host, "coordinator", configs.coordinator);
+  const coordinator = daemon(host, "coordinator", configs.coordinator, {
+    env: options.environment?.coordinator,
+  });
   await waitForReady(http, coordinator);
   const { token } = await ask<{ token: string }>(["token", "create", "--node", NODE_NAME]);
   writeFileSync(join(host.dir, "join-token"), token, { mode: 0o600 });
-  const agent = daemon(host, "agent", configs.agent);
+  const agent = daemon(host, "agent", configs.agent, { env: options.environment?.agent });
   const system = {
     host,
     grpc,
@@ -198,15 +204,22 @@ export async function joinHost(
   return joined;
 }
 
-/** Starts one of the bundled programs; `network` names a network namespace to run it in. */
+export interface DaemonOptions {
+  /** The name of a network namespace to run it in. */
+  readonly network?: string | undefined;
+  /** Additional variables of its environment. */
+  readonly env?: Environment | undefined;
+}
+
+/** Starts one of the bundled programs. */
 export function daemon(
   host: TestHost,
   name: "coordinator" | "agent",
   configPath: string,
-  network?: string,
+  { network, env: added = {} }: DaemonOptions = {},
 ): Daemon {
   const options = name === "agent" ? AGENT_NODE_OPTIONS : [];
-  const env = name === "agent" ? AGENT_ENVIRONMENT : {};
+  const env = { ...(name === "agent" && AGENT_ENVIRONMENT), ...added };
   const inside = network === undefined ? [] : ["nsenter", `--net=/run/netns/${network}`, "--"];
   const command = [...inside, process.execPath, ...options, join(root, "dist", `${name}.mjs`)];
   const [file = "", ...args] = [...command, "--config", configPath];

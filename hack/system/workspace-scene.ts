@@ -14,7 +14,14 @@ import { WorkspacePhase, type WorkspaceStatus } from "@forage/proto/core";
 import { run } from "../lib/run.ts";
 import type { TestHost } from "../lib/test-host.ts";
 import { waitFor } from "../lib/wait-for.ts";
-import { type Daemon, type System, startSystem, waitForNode, waitForReady } from "./system.ts";
+import {
+  type Daemon,
+  type System,
+  type SystemOptions,
+  startSystem,
+  waitForNode,
+  waitForReady,
+} from "./system.ts";
 import { WorkspaceCalls } from "./workspaces.ts";
 
 /** So often that a stage of some hundred milliseconds is not missed. */
@@ -119,10 +126,14 @@ export class WorkspaceScene {
     this.storeDisk = storeDisk;
   }
 
-  static async start(host: TestHost): Promise<WorkspaceScene> {
+  static async start(
+    host: TestHost,
+    environment: NonNullable<SystemOptions["environment"]> = {},
+  ): Promise<WorkspaceScene> {
     const nodeDisk = await SmallDisk.mount(join(host.dir, "agent", "workspaces"));
     const storeDisk = await SmallDisk.mount(join(host.dir, "content"));
     const system = await startSystem(host, {
+      environment,
       agent: { workspaces: { enabled: true } },
       coordinator: {
         workspaces: {

@@ -62,6 +62,15 @@ export class WorkspaceCalls {
     await this.call((done) => this.client.backupWorkspace({ id }, this.metadata, done));
   }
 
+  /** Notes activity, and returns its time by the coordinator's clock. */
+  async markActive(id: string): Promise<number> {
+    await this.call((done) => this.client.markActive({ id, closed: false }, this.metadata, done));
+    const answer = await this.call((done: Callback<{ lastActivity: string }>) =>
+      this.client.describeWorkspace({ id }, this.metadata, done),
+    );
+    return Date.parse(answer.lastActivity);
+  }
+
   /** Returns all instances. */
   list(): Promise<GetWorkspacesResponse> {
     return this.call((done) => this.client.getWorkspaces({ mustMatch: undefined }, this.metadata, done));

@@ -1,0 +1,93 @@
+import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { WorkspaceConditionBool, WorkspacePhase } from "@forage/proto/core";
+import { SetClock } from "../lib/set-clock.ts";
+import { startTestHost, type TestHost } from "../lib/test-host.ts";
+import { WorkspaceScene } from "../system/workspace-scene.ts";
+
+const LIMIT = { timeout: 300_000 };
+const { RUNNING, STOPPED } = WorkspacePhase;
+const DAY_SECONDS = 24 * 3_600;
+/** Less than the difference between the times of any two steps, and more than a slow machine takes for one. */
+const TOLERANCE_MS = 6 * 3_600_000;
+
+describe("workspaces on real containers whose programs' clocks are set", { concurrency: false }, () => {
+  let host: TestHost;
+  let scene: WorkspaceScene;
+  let coordinatorClock: SetClock;
+  let agentClock: SetClock;
+
+  before(async () => {
+    host = await startTestHost();
+    coordinatorClock = new SetClock(join(host.dir, "coordinator-clock"));
+    agentClock = new SetClock(join(host.dir, "agent-clock"));
+    scene = await WorkspaceScene.start(host, {
+      coordinator: coordinatorClock.environment,
+      agent: agentClock.environment,
+    });
+  }, LIMIT);
+  after(async () => {
+    scene?.close();
+    await host?.close();
+  }, LIMIT);
+
+  test("a workspace runs on, and is saved and restored, when clocks are set by days", LIMIT, async () => {
+    const { agent, coordinator } = scene.system;
+    const [first, next] = [scene.instance("a", 1), scene.instance("a", 2)];
+    await scene.run(first);
+    writeFileSync(join(scene.contentOf(first), "kept"), "from the beginning");
+
+    // Longer than all time-outs, then back. Certificates live for 30 days.
+    for (const [coordinatorDays, agentDays] of [
+      [10, 3],
+      [1, 8],
+    ] as const) {
+      coordinatorClock.set(coordinatorDays * DAY_SECONDS);
+      agentClock.set(agentDays * DAY_SECONDS);
+      isAhead(await scene.calls.markActive(first), coordinatorDays);
+      writeFileSync(join(scene.contentOf(first), "newest"), `day ${coordinatorDays}`);
+      await scene.calls.backup(first);
+      isAhead(lastStoredMs(agent.logPath), agentDays);
+      const { phase, conditions } = (await scene.calls.describe(first)) ?? {};
+      assert.deepEqual([phase, conditions?.timeout, conditions?.failed], [RUNNING, "", ""]);
+    }
+
+    // The records are from the future for the programs that start now.
+    for (const program of [coordinator, agent]) await program.kill();
+    for (const clock of [coordinatorClock, agentClock]) clock.set(0);
+    coordinator.start();
+    agent.start();
+    await scene.becomes(
+      first,
+      "it runs with its node again",
+      ({ phase, conditions }) =>
+        phase === RUNNING && conditions?.networkNotReady === WorkspaceConditionBool.FALSE,
+    );
+    isAhead(await scene.calls.markActive(first), 0);
+    writeFileSync(join(scene.contentOf(first), "newest"), "day 0");
+    const digest = await scene.digest(scene.contentOf(first));
+    await scene.calls.stop(first);
+    const { conditions } = await scene.calls.reaches(first, STOPPED);
+    assert.deepEqual([conditions?.finalBackupComplete, conditions?.timeout, conditions?.failed], [1, "", ""]);
+
+    coordinatorClock.set(5 * DAY_SECONDS);
+    await scene.run(next);
+    assert.equal(await scene.digest(scene.contentOf(next)), digest);
+  });
+});
+
+function isAhead(timeMs: number, days: number): void {
+  const aheadMs = timeMs - Date.now();
+  const differenceMs = Math.abs(aheadMs - days * DAY_SECONDS * 1_000);
+  assert.ok(differenceMs < TOLERANCE_MS, `a clock is ${aheadMs} ms ahead, and should be ${days} days`);
+}
+
+/** Returns the time of the last archive's log line, by the agent's clock. */
+function lastStoredMs(logPath: string): number {
+  const lines = readFileSync(logPath, "utf8").split("\n");
+  const line = lines.findLast((it) => it.includes('"workspace-archive-stored"')) ?? assert.fail("no archive");
+  const { time }: { time: number } = JSON.parse(line);
+  return time;
+}

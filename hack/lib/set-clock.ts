@@ -1,0 +1,48 @@
+import { globSync, renameSync, writeFileSync } from "node:fs";
+import { SetupError } from "./setup-error.ts";
+
+/** libfaketime for programs with threads, in Debian's directory of the machine's architecture. */
+const LIBRARY = "/usr/lib/*/faketime/libfaketimeMT.so.1";
+
+/** The wall clock of a program under test, which can be set while the program runs. The monotonic clock is the machine's. */
+export class SetClock {
+  readonly #path: string;
+
+  /** @param path a file of this clock's own. */
+  constructor(path: string) {
+    this.#path = path;
+    this.set(0);
+  }
+
+  /** Starts a program with this clock. */
+  get environment(): Readonly<Record<string, string>> {
+    const library = findFaketime();
+    if (library === undefined)
+      throw new SetupError(
+        "MISSING_TOOL",
+        `there is no ${LIBRARY}`,
+        "install the package faketime, or run hack/test, which does",
+      );
+    return {
+      LD_PRELOAD: library,
+      FAKETIME_TIMESTAMP_FILE: this.#path,
+      // Without it, a change takes effect ten seconds later.
+      FAKETIME_NO_CACHE: "1",
+      FAKETIME_DONT_FAKE_MONOTONIC: "1",
+      NO_FAKE_STAT: "1",
+    };
+  }
+
+  /** Sets the clock to this many seconds before or after the machine's. */
+  set(offsetSeconds: number): void {
+    const sign = offsetSeconds < 0 ? "" : "+";
+    const next = `${this.#path}.next`;
+    writeFileSync(next, `${sign}${offsetSeconds}`);
+    // In one step: the program may read it at any moment.
+    renameSync(next, this.#path);
+  }
+}
+
+export function findFaketime(): string | undefined {
+  return globSync(LIBRARY)[0];
+}
