@@ -52,7 +52,7 @@ describe("workspaces on a real host", { concurrency: false }, () => {
           command: [
             "sh",
             "-c",
-            'trap "test -e .ignore-term || exit 0" TERM; while :; do sleep 1000 & wait $!; done',
+            'echo started; trap "test -e .ignore-term || exit 0" TERM; while :; do sleep 1000 & wait $!; done',
           ],
         },
       },
@@ -112,6 +112,32 @@ describe("workspaces on a real host", { concurrency: false }, () => {
       assert.deepEqual([stoppedByRequest, finalBackupComplete, failed], [1, 1, ""]);
     },
   );
+
+  test("the command line starts, lists, opens, reads, snapshots and stops workspaces", LIMIT, async () => {
+    const forage = async (...args: string[]): Promise<string> => {
+      const { stdout, stderr, exitCode } = await system.forageInProcess(["workspace", ...args]);
+      assert.equal(exitCode, 0, stderr);
+      return stdout;
+    };
+    await forage("start", "cli-1", "--workspace", "cli", "--image", host.image);
+    await calls.reaches("cli-1", WorkspacePhase.RUNNING);
+    assert.match(await forage("ls", "--workspace", "cli"), /^cli-1 +cli +forage +Running +small +n1 /m);
+    assert.match(await forage("open", "cli"), /cli-1\.ws\.example\.test\//);
+    await waitFor(async () => (await forage("logs", "cli")) === "started\n", {
+      ...{ what: "the log of the workspace is there", limitMs: 60_000 },
+    });
+    await inside("cli-1", "echo taken > file");
+    const url = (await forage("snapshot", "cli")).trim();
+    await forage("start", "cli-2", "--image", host.image, "--snapshot", url);
+    await calls.reaches("cli-2", WorkspacePhase.RUNNING);
+    const shell = await system.forage(["workspace", "ssh", "cli-2", "--", "cat", "file"]);
+    assert.deepEqual([shell.exitCode, shell.stdout], [0, "taken\n"], shell.stderr);
+    for (const id of ["cli-1", "cli-2"]) {
+      assert.equal(await forage("stop", id), `workspace ${id} is being stopped\n`);
+      await calls.reaches(id, WorkspacePhase.STOPPED);
+    }
+    assert.match(await forage("ls", "--workspace", "cli"), /^cli-1 +cli +forage +Stopped /m);
+  });
 
   test("a workspace is reached by the URL of a port and by SSH", LIMIT, async () => {
     const { ownerToken } = await calls.start("seen", { metadata: { metaId: "seen" } });
