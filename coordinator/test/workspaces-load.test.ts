@@ -10,12 +10,20 @@ const READERS = 15;
 /** In each status, so that the buffers of a connection hold but a few of them. */
 const ANNOTATIONS = { first: "x".repeat(4_000), second: "x".repeat(4_000) };
 const ALL = { mustMatch: undefined };
+const SUBSCRIBERS = 1_000;
+const SUBSCRIBERS_PER_CONNECTION = 50;
 
 /** Counts the messages that one subscriber has received. */
 class Received {
   messages = 0;
   readonly #versions = new Map<string, bigint>();
   readonly #stopped = new Map<string, number>();
+  #error: Error | undefined;
+
+  /** Cancelling the stream at the end of the test is an error, too. */
+  fail(error: Error): void {
+    this.#error = error;
+  }
 
   add({ status }: SubscribeResponse): void {
     const { id = "", statusVersion = 0n, phase } = status ?? {};
@@ -27,6 +35,7 @@ class Received {
 
   /** The number of workspaces that have stopped; each was reported once. */
   get stopped(): number {
+    if (this.#error !== undefined) throw this.#error;
     for (const [id, times] of this.#stopped) assert.equal(times, 1, `STOPPED of ${id} came once`);
     return this.#stopped.size;
   }
@@ -77,3 +86,26 @@ test(
     assert.ok(neverReads.messages < most, `${neverReads.messages} messages of ${most}`);
   },
 );
+
+test("a thousand subscribers learn of each workspace that has stopped, once", LIMIT, async (t) => {
+  const { calls, world } = await startWorkspaceWorld(t);
+  const connections = Array.from({ length: SUBSCRIBERS / SUBSCRIBERS_PER_CONNECTION }, () =>
+    world.workspaces(),
+  );
+  const all = connections.flatMap((client) =>
+    Array.from({ length: SUBSCRIBERS_PER_CONNECTION }, () => {
+      const received = new Received();
+      const stream = client.subscribe(ALL);
+      stream.on("error", (error: Error) => received.fail(error));
+      stream.on("data", (response: SubscribeResponse) => received.add(response));
+      t.after(() => stream.cancel());
+      return received;
+    }),
+  );
+  const ids = ["first", "second"];
+  for (const id of ids) {
+    await calls.startWorkspace(aStart({ id, servicePrefix: id, metadata: { metaId: id } }));
+    await calls.stopWorkspace({ id, policy: 0 });
+  }
+  await until("all subscribers know", () => all.every(({ stopped }) => stopped === ids.length), 60_000);
+});
