@@ -39,7 +39,7 @@ test("a failure in any run fails the whole, one that is still to do doesn't", as
   assert.equal(await failedAfter({ todo: true }), false);
 });
 
-test("the slowest files are named with what they took, and the total", async () => {
+test("the slowest files are named with what they took, the total and the sum", async () => {
   const result: RunResult = { failed: false, files: [] };
   const events = (async function* () {
     for (let i = 1; i <= 12; i++)
@@ -48,10 +48,11 @@ test("the slowest files are named with what they took, and the total", async () 
   await drain(mergeRuns([events], result));
 
   const lines = renderSlowest("/root", result, 65_432).split("\n");
-  assert.equal(lines.length, 13);
+  assert.equal(lines.length, 14);
   assert.equal(lines[1], "   12.0 s  a/12.test.ts");
   assert.equal(lines[10], "    3.0 s  a/3.test.ts");
   assert.equal(lines[11], "   65.4 s  all 12 files");
+  assert.equal(lines[12], "   78.0 s  the times of all files added up");
 });
 
 test("files beside a group run at the same time with the time that it leaves, and come after it", async (t) => {

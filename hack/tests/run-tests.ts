@@ -119,12 +119,16 @@ export async function* mergeRuns(
   }
 }
 
-/** The slowest files, to see where the time of a run goes, and what it took in all. */
+/** The slowest files, to see where the time of a run goes, what it took in all, and what the files took together. */
 export function renderSlowest(root: string, { files }: RunResult, tookMs: number): string {
   const seconds = (ms: number): string => `${(ms / 1000).toFixed(1).padStart(7)} s`;
   const slowest = files.toSorted((a, b) => b.durationMs - a.durationMs).slice(0, MAX_SLOWEST);
   const lines = slowest.map(({ path, durationMs }) => `${seconds(durationMs)}  ${relative(root, path)}`);
-  return ["slowest files", ...lines, `${seconds(tookMs)}  all ${files.length} files`, ""].join("\n");
+  const all = `${seconds(tookMs)}  all ${files.length} files`;
+  const sumMs = files.reduce((sum, { durationMs }) => sum + durationMs, 0);
+  return ["slowest files", ...lines, all, `${seconds(sumMs)}  the times of all files added up`, ""].join(
+    "\n",
+  );
 }
 
 function isClosing(event: TestEvent): boolean {
