@@ -7,6 +7,7 @@ import type { Bundle } from "../manifest/bundles.ts";
 import { assertServing } from "./assert-serving.ts";
 import { followRollouts } from "./follow-rollouts.ts";
 import { choosePruning, PRUNE_FLAG, type Pruning, pruneOf } from "./prune.ts";
+import { putObjects } from "./put-objects.ts";
 import { LOSSY_FLAG, MANIFEST_FLAG, readManifests } from "./read-manifests.ts";
 import { sendBundle } from "./send-bundle.ts";
 
@@ -32,9 +33,14 @@ Ctrl-C only stops watching; the rollout goes on.`,
     const context = contextOf(invocation);
     if (invocation.flags.strict && invocation.flags.detach)
       throw new CliError("USAGE", "--strict waits for the rollout, --detach does not: leave one out");
-    const bundles = await readManifests(context, invocation.flags);
+    const { bundles, objects } = await readManifests(context, invocation.flags);
     return withCoordinator(context, async (coordinator) => {
       const prune = await choosePruning(context, coordinator, bundles, pruneOf(invocation.flags.prune));
+      await putObjects(context, coordinator, objects);
+      if (bundles.length === 0) {
+        if (objects.length === 0) context.world.stderr.write("the manifests hold nothing to apply\n");
+        return EXIT.ok;
+      }
       const rolloutIds = await sendAll(context, coordinator, bundles, prune);
       if (!invocation.flags.detach) {
         const code = await followRollouts(context, coordinator, rolloutIds);

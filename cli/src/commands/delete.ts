@@ -4,11 +4,13 @@ import { defineCommand } from "../command/definition.ts";
 import { type Context, contextOf, printListing, withCoordinator } from "../context.ts";
 import { CliError } from "../errors.ts";
 import { EXIT } from "../exit-code.ts";
-import { readBundles } from "../manifest/bundles.ts";
+import { readManifest } from "../manifest/bundles.ts";
 import { readSources } from "../manifest/read-sources.ts";
+import { plainText } from "../output/plain-text.ts";
 import { pause } from "../pause.ts";
 import { parseKind } from "../view/kinds.ts";
 import { confirm } from "./confirm.ts";
+import { titleOf } from "./put-objects.ts";
 import { MANIFEST_FLAG } from "./read-manifests.ts";
 import { parseResource } from "./reference.ts";
 import { parseSelector, SELECTOR_FLAG, type Selector } from "./selector.ts";
@@ -69,7 +71,9 @@ interface Target {
 async function targetsOf(context: Context, files: readonly string[]): Promise<Target[]> {
   const conversion = { env: context.world.env, onLoss: () => {} };
   const sources = await readSources(files, context.world.stdin);
-  const bundles = readBundles(sources, { ...context.settings, conversion });
+  const { bundles, objects } = readManifest(sources, { ...context.settings, conversion });
+  for (const { object } of objects)
+    context.world.stderr.write(`${plainText(titleOf(object))} stays: delete it by its own command\n`);
   return bundles.map(({ request: { namespace, resources } }) => ({
     namespace,
     resources: resources.map(({ name, spec }) => ({ kind: parseKind(spec?.$case ?? "") ?? "", name })),

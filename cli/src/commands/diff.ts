@@ -7,7 +7,9 @@ import type { Bundle } from "../manifest/bundles.ts";
 import { describeDifference } from "../view/difference.ts";
 import { planBundles } from "./plan-bundles.ts";
 import { answerByExitCode } from "./plan-exit.ts";
+import { describeObjectChange, plannedObjectJson } from "./planned-object.ts";
 import { kindOf } from "./prune.ts";
+import { planObjects } from "./put-objects.ts";
 import { LOSSY_FLAG, MANIFEST_FLAG, type ManifestFlags, readManifests } from "./read-manifests.ts";
 
 export const diff = defineCommand({
@@ -20,14 +22,22 @@ The plan command also shows the steps. Exit codes: 0 nothing would change, 1 som
 });
 
 async function run(context: Context, flags: ManifestFlags): Promise<ExitCode> {
-  const bundles = await readManifests(context, flags);
-  const plans = await withCoordinator(context, (coordinator) => planBundles(coordinator, bundles));
+  const { bundles, objects } = await readManifests(context, flags);
+  const [plans, planned] = await withCoordinator(context, async (coordinator) => [
+    await planBundles(coordinator, bundles),
+    await planObjects(coordinator, objects),
+  ]);
+  const changed = planned.filter(({ action }) => action !== "unchanged");
   printOne(
     context,
-    () => plans.map((each, index) => differenceOf(each, bundles[index]?.request.namespace)),
-    () => describe(context, plans, bundles),
+    () => [
+      ...plans.map((each, index) => differenceOf(each, bundles[index]?.request.namespace)),
+      ...changed.map(plannedObjectJson),
+    ],
+    () =>
+      changed.map((each) => describeObjectChange(each, context)).join("") + describe(context, plans, bundles),
   );
-  return plans.some(({ changes }) => changes) ? EXIT.changes : EXIT.ok;
+  return changed.length > 0 || plans.some(({ changes }) => changes) ? EXIT.changes : EXIT.ok;
 }
 
 /** The steps belong to the plan. */

@@ -5,6 +5,8 @@ import { EXIT, type ExitCode } from "../exit-code.ts";
 import { describePlanned } from "../view/plan.ts";
 import { planBundles } from "./plan-bundles.ts";
 import { answerByExitCode } from "./plan-exit.ts";
+import { describeObjectChange, plannedObjectJson } from "./planned-object.ts";
+import { type PlannedObject, planObjects } from "./put-objects.ts";
 import { LOSSY_FLAG, MANIFEST_FLAG, type ManifestFlags, readManifests } from "./read-manifests.ts";
 
 export const plan = defineCommand({
@@ -19,35 +21,46 @@ Exit codes: 0 nothing would change, 1 something would, 255 the plan could not be
 });
 
 async function run(context: Context, flags: ManifestFlags): Promise<ExitCode> {
-  const bundles = await readManifests(context, flags);
-  const plans = await withCoordinator(context, (coordinator) => planBundles(coordinator, bundles));
+  const { bundles, objects } = await readManifests(context, flags);
+  const [plans, planned] = await withCoordinator(context, async (coordinator) => [
+    await planBundles(coordinator, bundles),
+    await planObjects(coordinator, objects),
+  ]);
   const namespaces = bundles.map(({ request }) => request.namespace);
   printOne(
     context,
-    () =>
-      plans.map((each, index) => ({
+    () => [
+      ...plans.map((each, index) => ({
         namespace: namespaces[index],
         ...(PlanResponse.toJSON(each) as object),
       })),
-    () => describe(context, plans, namespaces),
+      ...planned.map(plannedObjectJson),
+    ],
+    () => describe(context, plans, namespaces, planned),
   );
-  return plans.some(({ changes }) => changes) ? EXIT.changes : EXIT.ok;
+  const isChanged = planned.some(({ action }) => action !== "unchanged");
+  return isChanged || plans.some(({ changes }) => changes) ? EXIT.changes : EXIT.ok;
 }
 
 function describe(
-  { format, paint }: Context,
+  context: Context,
   plans: readonly PlanResponse[],
   namespaces: readonly string[],
+  objects: readonly PlannedObject[],
 ): string {
+  const { format, paint } = context;
   const resources = plans.flatMap((each) => each.resources);
   const changing = resources.filter(({ action }) => action !== "unchanged");
-  if (format === "name") return changing.map(({ kind, name }) => `${kind}/${name}\n`).join("");
+  const changingObjects = objects.filter(({ action }) => action !== "unchanged");
+  const first = changingObjects.map((each) => describeObjectChange(each, context)).join("");
+  if (format === "name") return first + changing.map(({ kind, name }) => `${kind}/${name}\n`).join("");
   const several = new Set(namespaces).size > 1;
   const parts = plans.map((each, index) => {
     const title = several ? `${paint("strong", `Namespace ${namespaces[index]}:`)}\n` : "";
     return title + each.resources.map((resource) => describePlanned(resource, paint)).join("");
   });
-  return `${parts.join("\n")}${summaryOf(changing.length, resources.length - changing.length)}\n`;
+  const count = changing.length + changingObjects.length;
+  return `${first}${parts.join("\n")}${summaryOf(count, resources.length + objects.length - count)}\n`;
 }
 
 function summaryOf(changing: number, unchanged: number): string {

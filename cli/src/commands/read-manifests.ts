@@ -1,5 +1,5 @@
 import type { Context } from "../context.ts";
-import { type Bundle, readBundles } from "../manifest/bundles.ts";
+import { type Manifest, readManifest } from "../manifest/bundles.ts";
 import { formatProblem } from "../manifest/problem.ts";
 import { readSources } from "../manifest/read-sources.ts";
 import { plainText } from "../output/plain-text.ts";
@@ -8,12 +8,12 @@ export const MANIFEST_FLAG = {
   kind: "list",
   short: "f",
   hint: "FILE|DIR|-",
-  help: "manifest or Compose file: a file, a directory's manifests, or - for standard input",
+  help: "manifest, Kubernetes manifest or Compose file: a file, a directory's manifests, or - for standard input",
 } as const;
 
 export const LOSSY_FLAG = {
   kind: "switch",
-  help: "leave out what can't be carried over from a Compose file, with a warning instead of an error",
+  help: "leave out what can't be carried over from Kubernetes or Compose, with a warning instead of an error",
 } as const;
 
 export interface ManifestFlags {
@@ -21,13 +21,13 @@ export interface ManifestFlags {
   readonly lossy: boolean;
 }
 
-/** Reads manifests and Compose files. Throws with every problem found; what is left out is a warning on standard error. */
+/** Reads manifests, Kubernetes manifests and Compose files. Throws with every problem found; what is left out is a warning on standard error. */
 export async function readManifests(
   { world, settings }: Context,
   { file, lossy }: ManifestFlags,
-): Promise<Bundle[]> {
+): Promise<Manifest> {
   const sources = await readSources(file, world.stdin);
-  return readBundles(sources, {
+  return readManifest(sources, {
     ...settings,
     conversion: {
       env: world.env,

@@ -3,14 +3,13 @@ import { CallError } from "../client/explain.ts";
 import type { Context } from "../context.ts";
 import type { Bundle } from "../manifest/bundles.ts";
 import { explainViolations } from "../manifest/explain-violations.ts";
-import { pause } from "../pause.ts";
 import type { Pruning } from "./prune.ts";
+import { sendAgain } from "./send-again.ts";
 
-/** The apply id makes it safe to send a bundle again when the answer to it was lost. */
-const MAX_SENDS = 4;
-const SEND_PAUSE_MS = 500;
-
-/** Returns the id of the rollout. Removes resources with the bundle's labels that it does not name as far as `prune` says. */
+/**
+ * Returns the id of the rollout. Removes resources with the bundle's labels that it does not name as far as `prune` says. The apply id makes
+ * it safe to send the bundle again when the answer to it was lost.
+ */
 export async function sendBundle(
   context: Context,
   coordinator: Coordinator,
@@ -18,26 +17,22 @@ export async function sendBundle(
   prune: Pruning,
 ): Promise<string> {
   const applyId = bundle.request.applyId === "" ? context.world.randomId() : bundle.request.applyId;
-  for (let sends = 1; ; sends++) {
-    try {
-      const request = { ...bundle.request, applyId };
-      const { namespace } = request;
-      // A bundle without labels removes nothing.
-      const free = prune.type === "all" || Object.keys(request.labels).length === 0;
-      if (free) return (await coordinator.call(forest.applyResources, request)).rolloutId;
-      const { rolloutId } = await coordinator.call(operator.apply, {
-        namespace,
-        bundle: request,
-        keepOthers: prune.type === "none",
-        agreedRemovals: prune.type === "agreed" ? { resources: [...prune.resources] } : undefined,
-      });
-      return rolloutId;
-    } catch (error) {
-      if (!(error instanceof CallError)) throw error;
-      if (error.violations.length > 0) throw explainViolations(bundle, error);
-      // Where nothing listens from the start, the address is wrong rather than the answer lost.
-      if (!error.passing || sends === MAX_SENDS || (!error.connected && sends === 1)) throw error;
-      await pause(SEND_PAUSE_MS * sends, context.signal);
-    }
+  const request = { ...bundle.request, applyId };
+  const { namespace } = request;
+  // A bundle without labels removes nothing.
+  const free = prune.type === "all" || Object.keys(request.labels).length === 0;
+  const agreedRemovals = prune.type === "agreed" ? { resources: [...prune.resources] } : undefined;
+  const keepOthers = prune.type === "none";
+  try {
+    const { rolloutId } = await sendAgain(context, () =>
+      free
+        ? coordinator.call(forest.applyResources, request)
+        : coordinator.call(operator.apply, { namespace, bundle: request, keepOthers, agreedRemovals }),
+    );
+    return rolloutId;
+  } catch (error) {
+    throw error instanceof CallError && error.violations.length > 0
+      ? explainViolations(bundle, error)
+      : error;
   }
 }

@@ -1,8 +1,9 @@
 import type { ParsedNode } from "yaml";
 import { didYouMean } from "../command/suggest.ts";
+import { Field } from "../conversion/field.ts";
 import { isMap, keyText, type ManifestDocument } from "../manifest/document.ts";
 import type { Problem } from "../manifest/problem.ts";
-import { Field } from "./field.ts";
+import { interpolate } from "./interpolate.ts";
 import { eachField, losing, pairs } from "./read-amounts.ts";
 import { type Mapping, ServiceDraft } from "./service-draft.ts";
 import { SERVICE_FIELDS } from "./service-fields.ts";
@@ -43,6 +44,7 @@ export function convertCompose(
   const root = new Field(document.root, "", {
     document,
     env,
+    expand: (text) => interpolate(text, env),
     fail: (problem) => void problems.push(problem),
     lose: (problem) => void losses.push(problem),
   });

@@ -1,4 +1,4 @@
-import type { Field } from "./field.ts";
+import type { Field } from "../conversion/field.ts";
 import { cpu, eachField, losing, memory, pairs } from "./read-amounts.ts";
 import type { Mapping, ServiceDraft } from "./service-draft.ts";
 

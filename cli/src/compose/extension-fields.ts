@@ -1,4 +1,4 @@
-import type { Field } from "./field.ts";
+import type { Field } from "../conversion/field.ts";
 import { eachField, texts } from "./read-amounts.ts";
 import type { ServiceDraft } from "./service-draft.ts";
 

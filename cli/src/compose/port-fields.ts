@@ -1,4 +1,4 @@
-import type { Field } from "./field.ts";
+import type { Field } from "../conversion/field.ts";
 import { eachField, losing } from "./read-amounts.ts";
 import type { ServiceDraft, ServicePort } from "./service-draft.ts";
 

@@ -1,5 +1,5 @@
+import type { Field } from "../conversion/field.ts";
 import { cpuQuantity, memoryQuantity, wholeSeconds } from "./amounts.ts";
-import type { Field } from "./field.ts";
 
 /** The quantity of a number of cores; reports anything else. */
 export function cpu(field: Field): string | undefined {

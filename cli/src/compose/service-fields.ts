@@ -1,6 +1,6 @@
+import type { Field } from "../conversion/field.ts";
 import { readDeploy } from "./deploy-fields.ts";
 import { readExtension } from "./extension-fields.ts";
-import type { Field } from "./field.ts";
 import { readExposed, readPorts } from "./port-fields.ts";
 import { cpu, memory, pairs, seconds, texts } from "./read-amounts.ts";
 import type { ServiceDraft } from "./service-draft.ts";

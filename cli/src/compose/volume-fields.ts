@@ -1,4 +1,4 @@
-import type { Field } from "./field.ts";
+import type { Field } from "../conversion/field.ts";
 import { eachField, losing, memory } from "./read-amounts.ts";
 import type { Mapping, Mount, ServiceDraft } from "./service-draft.ts";
 

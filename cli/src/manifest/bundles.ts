@@ -1,8 +1,11 @@
+import { Object as ApiObject } from "@forage/proto/forage/operator/v1/operator";
+import { forageSchema } from "@forage/proto/forage-schema";
 import { ApplyResourcesRequest, ForageResource } from "@forage/proto/forest/v1/forage";
 import { forestSchema } from "@forage/proto/forest-schema";
 import type { JsonObject } from "@forage/proto/json-message";
 import type { ParsedNode } from "yaml";
 import { convertCompose, isCompose } from "../compose/convert.ts";
+import { type ConvertedPart, convertKubernetes, isKubernetes } from "../kubernetes/convert.ts";
 import { MessageChecker } from "./check-message.ts";
 import { withDefaultReplicas } from "./default-replicas.ts";
 import { findPair, isMap, keyText, type ManifestDocument, parseSource } from "./document.ts";
@@ -28,12 +31,25 @@ export interface Bundle {
   readonly resources: readonly Origin[];
 }
 
+/** An object that pods refer to, such as a secret. It is put on its own, before the bundles are applied. */
+export interface ManifestObject {
+  /** With its namespace; priority classes have none. */
+  readonly object: ApiObject;
+  readonly origin: Origin;
+}
+
+/** The content of manifests. */
+export interface Manifest {
+  readonly bundles: readonly Bundle[];
+  readonly objects: readonly ManifestObject[];
+}
+
 export interface BundleOptions {
   /** The namespace of resources whose manifest names none. */
   readonly namespace: string;
   /** A namespace that manifests must not contradict. */
   readonly flagNamespace: string | undefined;
-  /** Files in other notations, such as Compose files; without it they are refused. */
+  /** Files in other notations: Compose files and Kubernetes manifests. Without it they are refused. */
   readonly conversion?: ConversionOptions;
 }
 
@@ -58,22 +74,35 @@ interface Draft extends Scope {
 const noScope: Scope = { namespace: undefined, labels: {}, applyId: undefined, origin: undefined };
 const BUNDLE_TYPE = "forest.v1.ApplyResourcesRequest";
 const RESOURCE_TYPE = "forest.v1.ForageResource";
+const OBJECT_TYPE = "forage.operator.v1.Object";
 
 /**
- * Reads manifests into bundles, or throws with every problem found. A document with `resources` is a bundle. One without
- * them that has a namespace or labels gives these to the single resources that follow it in the same file. Resources of
- * the same namespace and labels form one bundle, in the order they were written.
+ * Reads manifests, or throws with every problem found. A document with `resources` is a bundle. One without them that has a namespace or
+ * labels gives these to the single resources that follow it in the same file. Resources of the same namespace and labels form one bundle,
+ * in the order they were written.
  */
-export function readBundles(sources: readonly Source[], options: BundleOptions): Bundle[] {
+export function readManifest(sources: readonly Source[], options: BundleOptions): Manifest {
   const reader = new BundleReader(options);
   for (const source of sources) reader.read(source);
+  reader.convert();
   if (reader.problems.length > 0)
     throw manifestError(reader.problems, "the manifest is not valid; nothing was sent:");
-  return reader.bundles();
+  return { bundles: reader.bundles(), objects: reader.objects };
+}
+
+/** Reads manifests in Forage's own notation. */
+export function readBundles(
+  sources: readonly Source[],
+  options: Omit<BundleOptions, "conversion">,
+): readonly Bundle[] {
+  return readManifest(sources, options).bundles;
 }
 
 class BundleReader {
   readonly problems: Problem[] = [];
+  readonly objects: ManifestObject[] = [];
+  /** Documents of Kubernetes, which are converted together. */
+  readonly #kubernetes: ManifestDocument[] = [];
   readonly #options: BundleOptions;
   readonly #drafts = new Map<string, Draft>();
 
@@ -96,9 +125,10 @@ class BundleReader {
     let unused: Origin | undefined;
     for (const document of documents) {
       const origin = { document, node: document.root, path: "" };
-      if (isCompose(document)) {
+      if (isKubernetes(document) || isCompose(document)) {
         this.#reportUnused(unused);
-        this.#readCompose(document);
+        if (isKubernetes(document)) this.#keepKubernetes(origin);
+        else this.#readCompose(document);
         scope = noScope;
         unused = undefined;
       } else if (isBundle(document)) {
@@ -124,6 +154,35 @@ class BundleReader {
       header: origin,
       resources: resources.map((each) => each.origin),
     }));
+  }
+
+  /** Converts the documents that refer to each other, once all are read. */
+  convert(): void {
+    const { conversion } = this.#options;
+    if (conversion === undefined || this.#kubernetes.length === 0) return;
+    const { parts, problems, losses } = convertKubernetes(this.#kubernetes);
+    this.problems.push(...problems, ...(conversion.onLoss === undefined ? losses.map(withRemedy) : []));
+    for (const loss of losses) conversion.onLoss?.(loss);
+    if (problems.length === 0) for (const part of parts) this.#addPart(part);
+  }
+
+  #keepKubernetes(origin: Origin): void {
+    if (this.#options.conversion === undefined)
+      this.#fail(origin, "kind", "belongs to a Kubernetes manifest, which is not read here");
+    else this.#kubernetes.push(origin.document);
+  }
+
+  #addPart({ type, namespace, written, document, node, path }: ConvertedPart): void {
+    const origin = { document, node, path, isConverted: true };
+    this.#checkNamespace(namespace === "" ? undefined : namespace, origin);
+    if (type === "resource") {
+      this.#addConverted({ namespace, labels: {}, applyId: undefined, origin }, written, origin);
+      return;
+    }
+    const object = this.#checkConverted(written, OBJECT_TYPE, origin);
+    if (object === undefined) return;
+    const read = ApiObject.fromJSON(object);
+    this.objects.push({ object: { ...read, namespace: namespace ?? this.#options.namespace }, origin });
   }
 
   #readBundle(origin: Origin): Scope {
@@ -174,15 +233,20 @@ class BundleReader {
       });
   }
 
-  /** Checks a converted resource as if it stood in a manifest; its problems are reported at its origin. */
   #addConverted(scope: Scope, written: object, origin: Origin): void {
+    const object = this.#checkConverted(written, RESOURCE_TYPE, origin);
+    if (object !== undefined) this.#add(scope, ForageResource.fromJSON(object), origin);
+  }
+
+  /** Checks a converted message as if it stood in a manifest; its problems are reported at its origin. */
+  #checkConverted(written: object, type: string, origin: Origin): JsonObject | undefined {
     const [document] = parseSource({ name: "", text: JSON.stringify(written) }).documents;
-    if (document === undefined) throw new TypeError("a converted resource has no document");
-    const checker = new MessageChecker(forestSchema, document);
-    const object = checker.check(document.root, RESOURCE_TYPE, "");
+    if (document === undefined) throw new TypeError("a converted message has no document");
+    const schema = type === OBJECT_TYPE ? forageSchema : forestSchema;
+    const checker = new MessageChecker(schema, document);
+    const object = checker.check(document.root, type, "");
     for (const { path, message } of checker.problems) this.#fail(origin, origin.path, `${path}: ${message}`);
-    if (object !== undefined && checker.problems.length === 0)
-      this.#add(scope, ForageResource.fromJSON(object), { ...origin });
+    return checker.problems.length === 0 ? object : undefined;
   }
 
   #readResource(origin: Origin, scope: Scope): void {

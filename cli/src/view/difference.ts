@@ -30,7 +30,8 @@ function linesOf(
     .map((line) => paint("good", plainText(`+ ${line}`)));
 }
 
-function changeLines({ path, before, after }: FieldChange, paint: Paint): string[] {
+/** Describes the change of one field: what is deployed, and what the manifests say. */
+export function changeLines({ path, before, after }: FieldChange, paint: Paint): string[] {
   return [
     ...(before === undefined ? [] : [paint("bad", plainText(`- ${path}: ${JSON.stringify(before)}`))]),
     ...(after === undefined ? [] : [paint("good", plainText(`+ ${path}: ${JSON.stringify(after)}`))]),

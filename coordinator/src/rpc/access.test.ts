@@ -50,6 +50,7 @@ const EXPECTED: Readonly<Record<string, Role | "node" | "anyone" | "cluster admi
   "/forage.operator.v1.OperatorService/Capacity": "cluster viewer",
   "/forage.operator.v1.OperatorService/Why": "viewer",
   "/forage.operator.v1.OperatorService/PutObject": "editor",
+  "/forage.operator.v1.OperatorService/PlanObject": "editor",
   "/forage.operator.v1.OperatorService/GetObject": "viewer",
   "/forage.operator.v1.OperatorService/ListObjects": "viewer",
   "/forage.operator.v1.OperatorService/DeleteObject": "editor",

@@ -25,6 +25,7 @@ export const methodTable: MethodTable = {
   "/forage.operator.v1.OperatorService/PortForward": inNamespace("editor"),
   "/forage.operator.v1.OperatorService/Copy": inNamespace("editor"),
   "/forage.operator.v1.OperatorService/PutObject": inNamespace("editor"),
+  "/forage.operator.v1.OperatorService/PlanObject": inNamespace("editor"),
   "/forage.operator.v1.OperatorService/GetObject": inNamespace("viewer"),
   "/forage.operator.v1.OperatorService/ListObjects": inNamespace("viewer"),
   "/forage.operator.v1.OperatorService/DeleteObject": inNamespace("editor"),

@@ -9,6 +9,7 @@ import type { Handlers } from "../../rpc/serve.ts";
 import type { ObjectEntry } from "../../state/entries.ts";
 import type { NamespaceRules } from "../namespaces/namespace-rules.ts";
 import type { ObjectDraft } from "./draft.ts";
+import { planObject } from "./plan.ts";
 import { type PutOptions, putObject } from "./put.ts";
 import { notFound, removeObject } from "./remove.ts";
 import { validateKind, validateName, validatePut } from "./validate.ts";
@@ -21,7 +22,7 @@ export interface ObjectOptions extends PutOptions {
 
 export type ObjectHandlers = Pick<
   Handlers<typeof OperatorServiceService>,
-  "putObject" | "getObject" | "listObjects" | "deleteObject" | "revealObject"
+  "putObject" | "planObject" | "getObject" | "listObjects" | "deleteObject" | "revealObject"
 >;
 
 /** Returns the calls for objects that pods refer to by name. Readers and writers of values are logged, the values never are. */
@@ -41,6 +42,12 @@ export function objectHandlers(options: ObjectOptions): ObjectHandlers {
       });
       if (action !== "unchanged") note(`object ${action}`, draft.name, context);
       return { object: objectView(find(draft.name, options), state), action };
+    },
+    planObject: async (request, context) => {
+      const draft = validatePut(request);
+      options.namespaceRules.checkObject(draft.name, bytesOf(draft), context.caller);
+      const { action, changes } = planObject(draft, options);
+      return { action, changes: [...changes] };
     },
     getObject: async (request) => {
       const name = validateName(request);

@@ -34,15 +34,11 @@ export async function putObject(
 ): Promise<PutAction> {
   const { store, state, vault, clock } = options;
   const key = objectKey(draft.name);
-  const version = draft.content === undefined ? "" : vault.versionOf(draft.name, draft.content);
   for (let tries = 0; tries < MAX_TRIES; tries++) {
-    const existing = state.objects.get(draft.name);
+    const { existing, record, version, action } = preparePut(draft, options);
     if (existing !== undefined && createOnly)
       throw new CoordinatorError("ALREADY_EXISTS", `${titleOf(draft.name)} exists already`);
-    assertMayBecome(draft, existing, state);
-    const record = recordOf(draft, version, existing, clock.nowMs());
-    if (existing !== undefined && same(existing.record, record)) return "unchanged";
-    if (existing === undefined || existing.record.versions[0] !== version) assertRoom(state);
+    if (action === "unchanged") return action;
     const ops: Op[] = [{ kind: "put", key, value: encodeRecord(ObjectRecord, record) }];
     if (draft.content !== undefined) {
       const stored = vault.record(draft.name, draft.content, version, clock.nowMs());
@@ -55,9 +51,32 @@ export async function putObject(
     const compare = { kind: "modRevision", key, revision: existing?.revision ?? 0 } as const;
     const result = await store.txn([compare], ops);
     await state.reached(result.revision);
-    if (result.succeeded) return existing === undefined ? "created" : "changed";
+    if (result.succeeded) return action;
   }
   throw new CoordinatorError("CONFLICT", `others kept changing ${titleOf(draft.name)}; try again`);
+}
+
+export interface PreparedPut {
+  readonly existing: ObjectEntry | undefined;
+  readonly record: ObjectRecord;
+  /** The version of the content; empty without one. */
+  readonly version: string;
+  readonly action: PutAction;
+}
+
+/** Returns what a put of the object would store. Throws if the object can't become what the draft says. Stores nothing. */
+export function preparePut(
+  draft: ObjectDraft,
+  { state, vault, clock }: Omit<PutOptions, "store">,
+): PreparedPut {
+  const version = draft.content === undefined ? "" : vault.versionOf(draft.name, draft.content);
+  const existing = state.objects.get(draft.name);
+  assertMayBecome(draft, existing, state);
+  const record = recordOf(draft, version, existing, clock.nowMs());
+  if (existing !== undefined && same(existing.record, record))
+    return { existing, record, version, action: "unchanged" };
+  if (existing === undefined || existing.record.versions[0] !== version) assertRoom(state);
+  return { existing, record, version, action: existing === undefined ? "created" : "changed" };
 }
 
 function recordOf(

@@ -31,7 +31,10 @@ const REGISTRY_SERVER =
 const NANO_PER_BYTE = 1_000_000_000n;
 
 /** Throws INVALID with every violation; none of them says a value. */
-export function validatePut({ namespace, object }: PutObjectRequest): ObjectDraft {
+export function validatePut({
+  namespace,
+  object,
+}: Pick<PutObjectRequest, "namespace" | "object">): ObjectDraft {
   const findings = new Findings();
   const field = new Field(findings).at("object");
   if (object?.spec === undefined) {

@@ -1,7 +1,6 @@
 import { isScalar, isSeq, type ParsedNode, type YAMLMap } from "yaml";
 import { isMap, isNull, keyText, type ManifestDocument, type Node } from "../manifest/document.ts";
 import type { Problem } from "../manifest/problem.ts";
-import { interpolate } from "./interpolate.ts";
 
 type Pair = YAMLMap.Parsed["items"][number];
 
@@ -9,12 +8,25 @@ const MERGE = "<<";
 
 export interface FieldOptions {
   readonly document: ManifestDocument;
-  /** The variables that `${NAME}` stands for. */
+  /** The variables of the shell; empty for notations without variables. */
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** Replaces the variables in a text. Without it texts have none. */
+  readonly expand?: (text: string) => { readonly text: string; readonly problem: string | undefined };
   /** Receives what makes the file unusable. */
   readonly fail: (problem: Problem) => void;
   /** Receives what can't be carried over. */
   readonly lose: (problem: Problem) => void;
+}
+
+/**
+ * The limit of values that are read from one document. Repeated aliases count each time, because a few lines of aliases can stand for
+ * billions.
+ */
+const MAX_VALUES = 200_000;
+
+/** Counts the values that are read from one document. */
+interface Count {
+  values: number;
 }
 
 /** A value of a file in another notation, with its path and position. Reading a value of another type reports a problem. */
@@ -22,11 +34,13 @@ export class Field {
   readonly node: ParsedNode;
   readonly path: string;
   readonly #options: FieldOptions;
+  readonly #count: Count;
 
-  constructor(node: ParsedNode, path: string, options: FieldOptions) {
+  constructor(node: ParsedNode, path: string, options: FieldOptions, count: Count = { values: 0 }) {
     this.node = node;
     this.path = path;
     this.#options = options;
+    this.#count = count;
   }
 
   get document(): ManifestDocument {
@@ -38,6 +52,7 @@ export class Field {
   }
 
   get kind(): "null" | "map" | "list" | "scalar" {
+    if (this.#isOverLimit()) return "null";
     const node = this.#resolved();
     if (node === undefined || isNull(node)) return "null";
     if (isMap(node)) return "map";
@@ -80,10 +95,11 @@ export class Field {
 
   /** Text, numbers and switches as they are written, with variables replaced. Reports anything else. */
   text(): string {
+    if (this.#isOverLimit()) return "";
     const node = this.#resolved();
     if (node === undefined || !isScalar(node) || node.value === null) return this.fail("must be text") ?? "";
     const written = typeof node.value === "string" ? node.value : (node.source ?? String(node.value));
-    const { text, problem } = interpolate(written, this.#options.env);
+    const { text, problem } = this.#options.expand?.(written) ?? { text: written };
     if (problem !== undefined) this.fail(problem);
     return text;
   }
@@ -116,7 +132,11 @@ export class Field {
   }
 
   #child(node: ParsedNode, path: string, isEmpty: boolean): Field {
-    return isEmpty ? new EmptyField(node, path, this.#options) : new Field(node, path, this.#options);
+    const count = this.#count;
+    if (++count.values === MAX_VALUES) this.fail(`the document stands for more than ${MAX_VALUES} values`);
+    return isEmpty
+      ? new EmptyField(node, path, this.#options, count)
+      : new Field(node, path, this.#options, count);
   }
 
   /** The pairs of a mapping, and those of the mappings that its merge key names. The mapping's own and earlier ones win. */
@@ -137,6 +157,11 @@ export class Field {
       }
     }
     return [...found.values()];
+  }
+
+  /** The limit has been reported; what is left of the document has no value. */
+  #isOverLimit(): boolean {
+    return this.#count.values >= MAX_VALUES;
   }
 
   #resolved(): Node | undefined {

@@ -1,0 +1,135 @@
+import { didYouMean } from "../command/suggest.ts";
+import type { Field } from "../conversion/field.ts";
+
+/** Part of a manifest while it is put together, with the contract's names of fields. */
+export type Draft = Record<string, unknown>;
+
+/** The parts of the files that other parts refer to. */
+export interface Scope {
+  /** The numbers of the ports that the pod's containers name. */
+  readonly ports: ReadonlyMap<string, number>;
+  /** The name of the container that is read. */
+  readonly container: string;
+  /** The volumes of the pod that are left out. Their mounts are left out, too. */
+  readonly lostVolumes: ReadonlySet<string>;
+  /** The keys of a config map or secret; undefined if the files have no such object. */
+  readonly keysOf: (kind: "ConfigMap" | "Secret", name: string) => readonly string[] | undefined;
+}
+
+/** The scope of parts that refer to nothing. */
+export const NO_SCOPE: Scope = {
+  ports: new Map(),
+  container: "",
+  lostVolumes: new Set(),
+  keysOf: () => undefined,
+};
+
+/** Reads a field into the draft, under the contract's name for the key. */
+export type Read = (field: Field, into: Draft, key: string, scope: Scope) => void;
+
+/** The effect of one field: it is carried over, or the reason why it is not. */
+export type Rule =
+  | Read
+  /** Can't be carried over. `false`, 0 and empty values are as good as none. */
+  | { readonly lost: string }
+  /** Has no meaning here. The reason is for readers of the table. */
+  | { readonly noEffect: string };
+
+export type Rules = Readonly<Record<string, Rule>>;
+
+export const lost = (reason: string): Rule => ({ lost: reason });
+export const noEffect = (reason: string): Rule => ({ noEffect: reason });
+
+/** Reads each field of a mapping as its rule says; fields without a rule are problems. Returns `into`. */
+export function readFields(field: Field, rules: Rules, scope: Scope, into: Draft = {}): Draft {
+  for (const [key, value] of field.entries()) {
+    if (value.kind === "null") continue;
+    const rule = Object.hasOwn(rules, key) ? rules[key] : undefined;
+    if (rule === undefined) value.fail(`is an unknown field${didYouMean(key, Object.keys(rules))}`);
+    else if (typeof rule === "function") rule(value, into, key, scope);
+    else if ("lost" in rule && !isEmpty(value)) value.lose(rule.lost);
+  }
+  return into;
+}
+
+function isEmpty(field: Field): boolean {
+  if (field.kind === "map") return field.entries().length === 0;
+  if (field.kind === "list") return field.items().length === 0;
+  return ["", "0", "false"].includes(field.text());
+}
+
+export const text: Read = (field, into, key) => {
+  into[snakeCase(key)] = field.text();
+};
+
+export const whole: Read = (field, into, key) => {
+  into[snakeCase(key)] = field.whole();
+};
+
+export const flag: Read = (field, into, key) => {
+  into[snakeCase(key)] = field.switch();
+};
+
+export const texts: Read = (field, into, key) => {
+  into[snakeCase(key)] = field.items().map((item) => item.text());
+};
+
+export const textMap: Read = (field, into, key) => {
+  into[snakeCase(key)] = textsOf(field);
+};
+
+/** A whole number other than 0, which in a manifest is the same as no number. */
+export function nonZero(meaningOfNone: string): Read {
+  return (field, into, key) => {
+    const number = field.whole();
+    if (number === 0) field.lose(`can't be 0: that means ${meaningOfNone} here`);
+    else into[snakeCase(key)] = number;
+  };
+}
+
+/** A mapping with rules of its own. */
+export function part(rules: Rules): Read {
+  return (field, into, key, scope) => {
+    into[snakeCase(key)] = readFields(field, rules, scope);
+  };
+}
+
+/** A list of mappings with rules of their own. */
+export function list(rules: Rules): Read {
+  return (field, into, key, scope) => {
+    into[snakeCase(key)] = field.items().map((item) => readFields(item, rules, scope));
+  };
+}
+
+/** The same under another name of the contract. */
+export function as(name: string, read: Read): Read {
+  return (field, into, _key, scope) => read(field, into, name, scope);
+}
+
+/** Carried over only if its text is one of these; they are left out if they are what holds here anyway. */
+export function oneOf(values: readonly string[], reason: string, isDefault = false): Read {
+  return (field, into, key) => {
+    const value = field.text();
+    if (!values.includes(value)) field.lose(`"${value}" ${reason}`);
+    else if (!isDefault) into[snakeCase(key)] = value;
+  };
+}
+
+/** A number of a port, or the name that a container gives one. */
+export const port: Read = (field, into, key, { ports }) => {
+  const written = field.text();
+  const number = /^\d+$/.test(written) ? Number(written) : ports.get(written);
+  if (number === undefined) field.fail(`"${written}" is not the name of a container's port`);
+  else into[snakeCase(key)] = number;
+};
+
+export function textsOf(field: Field): Record<string, string> {
+  return Object.fromEntries(
+    field.entries().map(([key, value]) => [key, value.kind === "null" ? "" : value.text()]),
+  );
+}
+
+/** `httpGet` → `http_get` */
+export function snakeCase(name: string): string {
+  return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
