@@ -34,7 +34,7 @@ export function filesOn(disk: MemoryDisk, access: DiskAccess): JournalFiles {
     run();
   };
   const put = (path: string, bytes: Uint8Array): void => {
-    if (disk.full) throw new NoSpaceError(path);
+    if (disk.full) throw new FileError("ENOSPC", `no space left on device, write '${path}'`);
     files.set(path, Buffer.from(bytes));
   };
   return {
@@ -42,7 +42,7 @@ export function filesOn(disk: MemoryDisk, access: DiskAccess): JournalFiles {
     list: async (dir) => namesIn(files, dir),
     read: async (path) => {
       const bytes = files.get(path);
-      if (bytes === undefined) throw new Error(`ENOENT: no such file or directory, open '${path}'`);
+      if (bytes === undefined) throw new FileError("ENOENT", `no such file or directory, open '${path}'`);
       return Buffer.from(bytes);
     },
     write: async (dir, written) => {
@@ -51,7 +51,8 @@ export function filesOn(disk: MemoryDisk, access: DiskAccess): JournalFiles {
     remove: (path) => change(() => void files.delete(path)),
     setAside: async (dir, name) => {
       const path = join(dir, name);
-      const bytes = files.get(path) ?? Buffer.alloc(0);
+      const bytes = files.get(path);
+      if (bytes === undefined) throw new FileError("ENOENT", `no such file or directory, rename '${path}'`);
       files.delete(path);
       files.set(path + ASIDE_SUFFIX, bytes);
       return path + ASIDE_SUFFIX;
@@ -60,12 +61,14 @@ export function filesOn(disk: MemoryDisk, access: DiskAccess): JournalFiles {
   };
 }
 
-class NoSpaceError extends Error {
-  readonly code = "ENOSPC";
+/** An error as the operating system reports it. */
+class FileError extends Error {
+  readonly code: "ENOENT" | "ENOSPC";
 
-  constructor(path: string) {
-    super(`ENOSPC: no space left on device, write '${path}'`);
-    this.name = "NoSpaceError";
+  constructor(code: FileError["code"], what: string) {
+    super(`${code}: ${what}`);
+    this.name = "FileError";
+    this.code = code;
   }
 }
 

@@ -1,5 +1,4 @@
 import { createHash } from "node:crypto";
-import type { Clock } from "@forage/common/clock";
 import { randomOf } from "@forage/common/random";
 import type { PodAssignment } from "@forage/proto/forage/agent/v1/agent";
 import { JournalKey } from "../agent/src/journal/journal-key.ts";
@@ -17,6 +16,7 @@ import type { Downward } from "../coordinator/test/sim/stream.ts";
 import type { SimulatedCall } from "./agent-client.ts";
 import { AgentLife } from "./agent-life.ts";
 import { MemoryDisk } from "./memory-files.ts";
+import { wholeDelays } from "./whole-delays.ts";
 
 const KEEPALIVE_MS = 30_000;
 const PATIENCE_MIN_MS = 5_000;
@@ -299,11 +299,6 @@ export class RealNode implements FleetNode {
       if (!signal.aborted) run();
     });
   }
-}
-
-/** A timer that fires a fraction early would make its owner wait again in the same moment, for ever. */
-function wholeDelays(clock: Clock): Clock {
-  return { ...clock, schedule: (delayMs, run) => clock.schedule(Math.ceil(delayMs), run) };
 }
 
 function podsIn(message: Downward): readonly PodAssignment[] {
