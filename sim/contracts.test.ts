@@ -2,7 +2,6 @@ import { testJournalFiles } from "../agent/test/journal-files-contract.ts";
 import { testClock } from "../common/test/clock-contract.ts";
 import { clockOf } from "../coordinator/test/sim/process-clock.ts";
 import { simTime } from "../coordinator/test/sim/sim-time.ts";
-import { SkipClock } from "../coordinator/test/support/skip-clock.ts";
 import { filesOn, MemoryDisk } from "./memory-files.ts";
 import { wholeDelays } from "./whole-delays.ts";
 
@@ -29,10 +28,4 @@ testClock("a simulated agent's clock", () => {
   const time = simTime();
   const clock = wholeDelays(clockOf(time, { aborted: false }, 0));
   return { clock, advance: (ms) => time.advance(ms) };
-});
-
-testClock("skipping clock", (t) => {
-  t.mock.timers.enable({ apis: ["setTimeout"] });
-  const clock = new SkipClock();
-  return { clock, advance: (ms) => clock.skip(ms) };
 });

@@ -3,12 +3,16 @@ import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { testNetworkFiles } from "../../test/network-files-contract.ts";
 import {
   FakeNetworkFiles,
   HostNetworkFiles,
   type NetworkFiles,
   type NetworkFilesPod,
 } from "./network-files.ts";
+
+testNetworkFiles("host", async (t) => (await aHost(t, {})).files);
+testNetworkFiles("fake", async () => new FakeNetworkFiles());
 
 const CLUSTER = { domain: "cluster.local", servers: [] };
 const POD: NetworkFilesPod = { uid: "u1", namespace: "shop", hostname: "web-1" };

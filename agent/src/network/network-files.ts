@@ -81,8 +81,7 @@ export class HostNetworkFiles implements NetworkFiles {
     podIps: readonly string[],
   ): Promise<readonly FileBind[]> {
     const mounted = new Set((container.mounts ?? []).map(({ mountPath }) => mountPath));
-    const readOnly =
-      (container.security?.readOnlyRootFilesystem ?? false) || container.rootLimitBytes !== undefined;
+    const readOnly = isReadOnlyFor(container);
     const texts = [
       [HOSTS, "hosts", () => this.#hosts(pod, podIps)],
       [RESOLV_CONF, "resolv.conf", () => this.#resolvConf(pod)],
@@ -150,11 +149,17 @@ export class FakeNetworkFiles implements NetworkFiles {
     container: NetworkFilesContainer,
     _podIps: readonly string[],
   ): Promise<readonly FileBind[]> {
+    const readOnly = isReadOnlyFor(container);
     const mounted = new Set((container.mounts ?? []).map(({ mountPath }) => mountPath));
     return [HOSTS, RESOLV_CONF]
       .filter((target) => !mounted.has(target))
-      .map((target) => ({ source: `/fake/${pod.uid}/${container.name}${target}`, target, readOnly: false }));
+      .map((target) => ({ source: `/fake/${pod.uid}/${container.name}${target}`, target, readOnly }));
   }
+}
+
+/** Reports whether the container must not write to the files: its root is read-only, or its writes are limited. */
+function isReadOnlyFor({ security, rootLimitBytes }: NetworkFilesContainer): boolean {
+  return (security?.readOnlyRootFilesystem ?? false) || rootLimitBytes !== undefined;
 }
 
 /** Empty if it isn't there. */

@@ -3,9 +3,12 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writ
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { testPodFiles } from "../../test/pod-files-contract.ts";
 import { systemClock } from "../clock.ts";
 import { LogRotator } from "../logs/log-rotator.ts";
 import { HostPodFiles, type HostPodFilesOptions } from "./host-pod-files.ts";
+
+testPodFiles("host", (t) => podFiles(t).files);
 
 test("each attempt gets a log, and only the one before stays beside it", async (t) => {
   const { files, dir } = podFiles(t);

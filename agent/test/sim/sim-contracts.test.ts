@@ -2,9 +2,10 @@ import type { TestContext } from "node:test";
 import { VirtualClock } from "@forage/common/virtual-clock";
 import { publishedBy } from "../fake-host-rules.ts";
 import { CONTRACT_HOST_PORTS, testPodNetwork } from "../network-contract.ts";
+import { testPodFiles } from "../pod-files-contract.ts";
 import { testPodVolumes } from "../volumes-contract.ts";
 import { SimHost } from "./sim-host.ts";
-import { simNetwork } from "./sim-network.ts";
+import { simFiles, simNetwork } from "./sim-network.ts";
 import { simVolumes } from "./sim-volumes.ts";
 
 testPodNetwork("simulated", async (t) => {
@@ -29,6 +30,8 @@ testPodVolumes("simulated", async (t) => {
     },
   };
 });
+
+testPodFiles("simulated", (t) => simFiles(aRunningHost(t), { cut: false }));
 
 /** Returns a host whose time passes by itself: its clock jumps to the next timer whenever nothing else is left to do. */
 function aRunningHost(t: TestContext): SimHost {

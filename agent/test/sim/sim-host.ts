@@ -39,6 +39,7 @@ export class SimHost {
   readonly network = new FakeNetworkHost(() => this.next());
   readonly volumes = new FakeVolumes();
   readonly directories = new Set<string>();
+  readonly logs = new Set<string>();
   readonly images = new Set<string>();
   readonly registry = new Set<string>();
   readonly listeners = new Set<(event: RuntimeEvent | undefined) => void>();

@@ -24,20 +24,30 @@ export function simNetwork(host: SimHost, line: SimLine, hostPorts?: PortRange):
   };
 }
 
-export function simFiles({ directories }: SimHost, line: SimLine): PodFiles {
+export function simFiles({ directories, logs }: SimHost, line: SimLine): PodFiles {
   return {
     prepare: async (podUid, container, attempt) => {
       if (line.cut) return never();
       directories.add(podUid);
-      return { logFile: `/logs/${podUid}/${container}/${attempt}.log` };
+      const logFile = logOf(podUid, container, attempt);
+      logs.add(logFile);
+      return { logFile };
     },
-    lastLines: async () => (line.cut ? never() : "last words"),
+    lastLines: async (podUid, container, attempt) => {
+      if (line.cut) return never();
+      return logs.has(logOf(podUid, container, attempt)) ? "last words" : "";
+    },
     remove: async (podUid) => {
       if (line.cut) return never();
       directories.delete(podUid);
+      for (const log of logs) if (log.startsWith(`/logs/${podUid}/`)) logs.delete(log);
     },
     podUids: async () => (line.cut ? never() : [...directories]),
   };
+}
+
+function logOf(podUid: string, container: string, attempt: number): string {
+  return `/logs/${podUid}/${container}/${attempt}.log`;
 }
 
 function failure(code: "UNAVAILABLE" | "TIMEOUT"): Error {
