@@ -154,6 +154,7 @@ test("controls change the status, and bad arguments are refused", LIMIT, async (
     calls.updateSshKey({ id, keys: [] }),
     calls.updateSshKey({ id: "", keys: [SSH_KEY] }),
     calls.stopWorkspace({ id, policy: 2 as 0 }),
+    calls.deleteVolumeSnapshot({ id: "", volumeHandle: "", softDelete: false }),
   ];
   for (const call of invalid) await assert.rejects(call, { code: status.INVALID_ARGUMENT });
   const found = async (filter: { owner?: string; metaId?: string; annotations?: Record<string, string> }) => {
