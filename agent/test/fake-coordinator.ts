@@ -148,11 +148,7 @@ export class FakeCoordinator {
   /** Sends a delta of the present revision. */
   sendDelta(change: Partial<AssignmentDelta>): void {
     const value = {
-      revision: this.revision,
-      upserts: [],
-      removals: [],
-      claimRemovals: [],
-      more: false,
+      ...{ revision: this.revision, upserts: [], removals: [], claimRemovals: [], more: false },
       ...change,
     };
     for (const stream of this.#streams) stream.write({ message: { $case: "delta", value } });
@@ -171,6 +167,11 @@ export class FakeCoordinator {
   /** Sends the node's gateway configuration. */
   sendGateway(value: GatewayUpdate): void {
     for (const stream of this.#streams) stream.write({ message: { $case: "gateway", value } });
+  }
+
+  /** Asks the agent to renew its certificate. */
+  askForRenewal(): void {
+    for (const stream of this.#streams) stream.write({ message: { $case: "certificateRenewal", value: {} } });
   }
 
   /** Requests metrics of pods. */

@@ -1,12 +1,12 @@
 import { randomBytes, randomInt } from "node:crypto";
 import { hostname } from "node:os";
-import type { CertificateAuthority } from "@forage/identity/ca";
 import type { Logger } from "pino";
 import type { Registry } from "prom-client";
 import { objectHandlers } from "./api/objects/handlers.ts";
 import { metricHandlers } from "./api/operator/metric-handlers.ts";
 import type { OperatorOptions } from "./api/operator/service.ts";
 import { type AuditLog, NO_AUDIT_LOG } from "./audit/audit-log.ts";
+import type { Authority, AuthorityRoll } from "./authority/authority.ts";
 import type { Backups } from "./backups/open-backups.ts";
 import { certificateHandlers } from "./certificates/handlers.ts";
 import { openIssuer } from "./certificates/open-issuer.ts";
@@ -57,7 +57,9 @@ export interface CoordinatorOptions {
   readonly clusterId: string;
   /** Reads the keys for further coordinators. Default: there can be none. */
   readonly readKeyFiles?: ReadKeyFiles | undefined;
-  readonly authority: CertificateAuthority;
+  readonly authority: Authority;
+  /** Default: the authority can't be replaced while the coordinator runs. */
+  readonly authorityRoll?: AuthorityRoll | undefined;
   /** Encrypts secrets. */
   readonly vault: Vault;
   /** Signs the identity tokens of pods. */

@@ -1,4 +1,3 @@
-import type { CertificateAuthority } from "@forage/identity/ca";
 import type { Logger } from "pino";
 import { ActingTime } from "./acting-time/acting-time.ts";
 import { addressRanges, virtualIpRanges } from "./address-ranges.ts";
@@ -7,6 +6,7 @@ import { NamespaceRules } from "./api/namespaces/namespace-rules.ts";
 import { policyRefusalIn } from "./api/namespaces/stored-violations.ts";
 import { PodUse } from "./api/operator/pod-use.ts";
 import { type AuditLog, NO_AUDIT_LOG } from "./audit/audit-log.ts";
+import type { Authority, AuthorityRoll } from "./authority/authority.ts";
 import type { Backups } from "./backups/open-backups.ts";
 import type { CertificateController } from "./certificates/controller.ts";
 import { openCertificates } from "./certificates/open-certificates.ts";
@@ -75,7 +75,9 @@ export interface CoreOptions {
   readonly reachableAt?: readonly string[];
   /** Reads the keys for further coordinators. Default: there can be none. */
   readonly readKeyFiles?: ReadKeyFiles | undefined;
-  readonly authority: CertificateAuthority;
+  readonly authority: Authority;
+  /** Default: the authority can't be replaced. */
+  readonly authorityRoll?: AuthorityRoll | undefined;
   readonly vault: Vault;
   readonly issuer: IdentityIssuer;
   /** Default: none. */
@@ -128,8 +130,8 @@ export interface Core {
 export async function startCore(given: CoreOptions): Promise<Core> {
   const { clock, log, config, randomName } = given;
   const events = await EventStore.open({ ...given, limits: eventLimits(config) });
-  const secret = given.authority.deriveSecret("store history");
-  const history = await HistoryGuard.open({ ...given, events, secret });
+  const secrets = () => given.authority.deriveSecrets("store history");
+  const history = await HistoryGuard.open({ ...given, events, secrets });
   const time = new ActingTime({ clock, checkHoldUp: () => sessions.checkHoldUp() });
   const options = { ...given, store: time.tracked(history.guarded()) };
   const { store } = options;
@@ -138,6 +140,7 @@ export async function startCore(given: CoreOptions): Promise<Core> {
   const { state, following } = await openView(options, events, over.signal);
   const heartbeatIntervalMs = config.heartbeatIntervalSeconds * 1000;
   const { sessions, massLoss } = openSessions(options, { state, events, time });
+  given.authorityRoll?.onChange(() => sessions.wakeAll());
   const broker = new SessionBroker({ sessions, clock, randomName });
   recordChanges(state, events, log);
   const metricsMs = config.autoscaling.intervalSeconds * 1000;
@@ -327,8 +330,10 @@ function servicesOptions(
       autoscale: control.autoscale,
       randomName,
       randomBytes,
-      authorityPin: authority.pin,
+      authorityPin: () => authority.pin,
       ...{ reachableAt: options.reachableAt ?? [], readKeyFiles: options.readKeyFiles },
+      authorityRoll: options.authorityRoll,
+      certificateGraceMs: options.config.nodeCertificates.graceDays * DAY_MS,
       ...{ planner, trials: new Trials({ state, planner }) },
       nodePorts,
       loadBalancerIps,
@@ -340,22 +345,14 @@ function servicesOptions(
       rolloutView: (key) => rollouts.rolloutView(key),
     },
     connect: {
-      store,
-      state,
-      sessions,
+      ...{ store, state, sessions, metrics, clock, log, events, clusterId, epoch, heartbeatIntervalMs },
       assignments: parts.assignments,
       services: serviceTableOf(state, options),
       gateways,
-      metrics,
       prefetches: parts.prefetches,
-      clock,
-      log,
-      events,
-      clusterId,
-      epoch,
       history: parts.history,
       gate: parts.gate,
-      heartbeatIntervalMs,
+      authorityRoll: options.authorityRoll,
     },
     enroll: {
       store,

@@ -1,7 +1,8 @@
-import type { CertificateAuthority } from "@forage/identity/ca";
+import type { PeerIdentity } from "@forage/identity";
 import { type TlsMaterial, TlsServer } from "@forage/identity/tls-server";
 import { Server } from "@grpc/grpc-js";
 import type { Logger } from "pino";
+import type { Authority, AuthorityRoll } from "./authority/authority.ts";
 import { type Config, type HostPort, hostPort } from "./config.ts";
 import { serverMaterial } from "./identity.ts";
 import { isRevoked } from "./link/enroll.ts";
@@ -17,7 +18,9 @@ import type { Clock } from "./time/clock.ts";
 
 export interface GrpcPortOptions {
   readonly config: Pick<Config, "grpc" | "http" | "names" | "nodeCertificates">;
-  readonly authority: CertificateAuthority;
+  readonly authority: Authority;
+  /** Default: the authority is not replaced. */
+  readonly authorityRoll?: AuthorityRoll | undefined;
   /** The addresses of this host, for the certificate of the port. Default: none. */
   readonly hostAddresses?: readonly string[];
   readonly clock: Clock;
@@ -83,6 +86,7 @@ export async function openGrpcPort(options: GrpcPortOptions): Promise<GrpcPort> 
   };
   const all = [hostPort(config.http.listen).host, ...names];
   const cancelRenewal = renewMaterial(reload, authority, all, clock, log);
+  followAuthority(options, tls, async () => reload(await serverMaterial(authority, all)));
   return {
     ...{ server, names, observer, tokens, tokenWatch, identify: identifyCall, streamOf: admission.streamOf },
     stats: () => tls.stats(),
@@ -94,6 +98,21 @@ export async function openGrpcPort(options: GrpcPortOptions): Promise<GrpcPort> 
       server.forceShutdown();
     },
   };
+}
+
+/** Presents and accepts the certificates of the present authorities. Ends connections with certificates of one that is retired. */
+function followAuthority(
+  { authorityRoll, state }: GrpcPortOptions,
+  tls: TlsServer,
+  reissue: () => Promise<void>,
+): void {
+  authorityRoll?.onChange(async () => {
+    await reissue();
+    if (authorityRoll.roots().length > 1) return;
+    const isOld = (id: PeerIdentity): boolean =>
+      id.kind === "node" && state.node(id.nodeId)?.record.serials[0] !== id.serial;
+    tls.disconnect(isOld, "AUTHORITY_RETIRED");
+  });
 }
 
 function openTokens({ clock, state }: GrpcPortOptions, observer: PortObserver) {
@@ -128,7 +147,7 @@ async function createTls(
 
 function renewMaterial(
   reload: (material: TlsMaterial) => void,
-  authority: CertificateAuthority,
+  authority: Authority,
   names: readonly string[],
   clock: Clock,
   log: Logger,

@@ -1,46 +1,15 @@
 import { randomBytes, X509Certificate } from "node:crypto";
 import { existsSync } from "node:fs";
-import { chmod, readFile, rename, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { isIP } from "node:net";
 import { hostname } from "node:os";
-import { join } from "node:path";
 import { mintApiToken } from "@forage/identity/api-token";
-import type { CertificateAuthority } from "@forage/identity/ca";
-import { loadOrCreateAuthority } from "@forage/identity/ca-file";
 import type { TlsMaterial } from "@forage/identity/tls-server";
+import type { Authority } from "./authority/authority.ts";
 import { encodeJsonRecord } from "./model/codec.ts";
 import { apiTokenKey } from "./model/keys.ts";
 import type { Store } from "./store/index.ts";
 import type { Clock } from "./time/clock.ts";
-
-/**
- * Opens the cluster's authority, which is made at the first start, and puts a copy of its certificate where clients can read it. A
- * copy that can't be written, as on a full disk, is reported to `onProblem` and written at the next start.
- */
-export async function openAuthority(
-  dataDir: string,
-  cluster: string,
-  clock: Clock,
-  onProblem: (path: string, error: unknown) => void,
-): Promise<CertificateAuthority> {
-  const authority = await loadOrCreateAuthority(authorityFile(dataDir), cluster, {
-    nowMs: clock.nowMs,
-    randomBytes,
-  });
-  const path = join(dataDir, "ca.crt");
-  await publish(path, authority.certPem).catch((error: unknown) => onProblem(path, error));
-  return authority;
-}
-
-/** Clients read the file at any time, so that it is replaced as a whole. */
-async function publish(path: string, text: string): Promise<void> {
-  const present = await readFile(path, "utf8").catch(() => undefined);
-  if (present !== text) {
-    await writeFile(`${path}.new`, text, { mode: 0o644 });
-    await rename(`${path}.new`, path);
-  }
-  await chmod(path, 0o644);
-}
 
 /** Returns what is wrong with the time of the authority's certificate, and what to do; undefined: nothing. */
 export function authorityTimeProblem(certPem: string, nowMs: number): string | undefined {
@@ -53,14 +22,9 @@ export function authorityTimeProblem(certPem: string, nowMs: number): string | u
   return undefined;
 }
 
-/** The authority's key and certificate. */
-export function authorityFile(dataDir: string): string {
-  return join(dataDir, "authority", "ca.pem");
-}
-
 /** A fresh key and certificate for the gRPC port, under all names by which clients may come. */
 export async function serverMaterial(
-  authority: CertificateAuthority,
+  authority: Pick<Authority, "issueServer" | "certPem">,
   names: readonly string[],
 ): Promise<TlsMaterial> {
   const all = [...new Set(["localhost", hostname(), "127.0.0.1", "::1", ...names])].filter(

@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { mkdirSync } from "node:fs";
 import { hostname, networkInterfaces } from "node:os";
 import { join } from "node:path";
@@ -5,13 +6,14 @@ import { ServiceManager } from "@forage/common/service-manager";
 import { LogDestination } from "@forage/identity/log-destination";
 import { type Logger, pino } from "pino";
 import { openAuditLog } from "./audit/open-audit-log.ts";
+import { ClusterAuthority } from "./authority/cluster-authority.ts";
 import { openBackups } from "./backups/open-backups.ts";
 import { type CommandLine, ConfigError, hostPort, readCommandLine, readHelp } from "./config.ts";
 import { type Coordinator, type CoordinatorOptions, startCoordinator } from "./coordinator.ts";
 import { failureText } from "./failure-text.ts";
 import { startFollower } from "./follower/follower.ts";
 import { portNames } from "./grpc-port.ts";
-import { authorityTimeProblem, ensureAdminToken, openAuthority } from "./identity.ts";
+import { authorityTimeProblem, ensureAdminToken } from "./identity.ts";
 import { maintenanceTask, runMaintenance } from "./maintenance.ts";
 import { IdentityIssuer, loadSigningKeys } from "./objects/identity-issuer.ts";
 import { loadKeys } from "./objects/key-file.ts";
@@ -86,16 +88,21 @@ async function serve({ config, newStore }: CommandLine): Promise<void> {
     log: (fields, message) => log.info(fields, message),
   });
   const { store } = opened;
-  const authority = await openAuthority(config.dataDir, config.cluster, clock, (path, err) =>
-    log.warn({ path, err }, "authority-certificate-not-written"),
-  );
+  const authority = await ClusterAuthority.open({
+    dataDir: config.dataDir,
+    cluster: config.cluster,
+    ca: { nowMs: clock.nowMs, randomBytes },
+    onProblem: (path, err) => log.warn({ path, err }, "authority-certificate-not-written"),
+  });
+  // Coordinators that share a store each have a copy of the authority, and a change of one copy would not reach the others.
+  const authorityRoll = config.store.etcd === undefined ? authority : undefined;
   const problem = authorityTimeProblem(authority.certPem, clock.nowMs());
   if (problem !== undefined) log.error({ event: "authority-out-of-time", problem }, "authority-out-of-time");
   const onFatal = (err: unknown): void => {
     log.fatal({ event: "coordinator-failed", err }, "the coordinator ends because of an error");
     process.exit(1);
   };
-  const parts = { ...own, authority, clock, log, onFatal };
+  const parts = { ...own, authority, authorityRoll, clock, log, onFatal };
   if (opened.type === "leads") {
     const starting = lead({ ...parts, store });
     // Also while the ports are being opened, a signal ends it in order.

@@ -3,8 +3,8 @@ import { existsSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { pause } from "@forage/common/clock";
+import { authorityFile } from "./authority/cluster-authority.ts";
 import { type Config, ConfigError } from "./config.ts";
-import { authorityFile } from "./identity.ts";
 import {
   connectToEtcd,
   type DurableStore,

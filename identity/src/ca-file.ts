@@ -1,6 +1,6 @@
 import { type CaOptions, CertificateAuthority } from "./ca.ts";
 import { readKeyPair, writeKeyPair } from "./key-pair-file.ts";
-import { hasFile } from "./private-file.ts";
+import { hasFile, movePrivateFile } from "./private-file.ts";
 
 /**
  * Reads the authority kept in a file (key and certificate, mode 0600). FILE_MISSING, FILE_UNSAFE, PAIR_MISMATCH,
@@ -15,6 +15,11 @@ export async function loadAuthority(path: string, options: CaOptions): Promise<C
 export async function storeAuthority(path: string, ca: CertificateAuthority): Promise<void> {
   const { certPem, keyPem } = ca.toPem();
   await writeKeyPair(path, { chainPem: certPem, keyPem }, { replace: false });
+}
+
+/** Puts the authority of one file in the place of another one, whose key is lost. A crash leaves both or the new one. */
+export async function replaceAuthority(from: string, to: string): Promise<void> {
+  await movePrivateFile(from, to);
 }
 
 /** Loads the authority, or makes and stores one at the first start. */

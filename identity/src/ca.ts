@@ -54,6 +54,8 @@ export interface IssuedCertificate {
   readonly notAfterMs: number;
   /** Pin of the certified key: recorded so that a retried join is known by its key. */
   readonly pin: string;
+  /** Pin of the authority that issued it. */
+  readonly authorityPin: string;
 }
 
 export interface ServerNames {
@@ -134,6 +136,11 @@ export class CertificateAuthority {
   /** A secret of 32 bytes for one purpose, which only holders of the authority's key can derive. */
   deriveSecret(purpose: string): Buffer {
     return Buffer.from(hkdfSync("sha256", this.#keyPem, "", `forage ${purpose}`, 32));
+  }
+
+  /** The same as a list, as an authority that stands for several returns it. */
+  deriveSecrets(purpose: string): readonly Uint8Array[] {
+    return [this.deriveSecret(purpose)];
   }
 
   /** Certificate and private key, for a file that only the coordinator can read. */
@@ -250,6 +257,7 @@ export class CertificateAuthority {
       notBeforeMs: certificate.notBefore.getTime(),
       notAfterMs: certificate.notAfter.getTime(),
       pin: spkiPin(readCertificate(pem)),
+      authorityPin: this.pin,
     };
   }
 }

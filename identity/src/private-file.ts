@@ -36,6 +36,12 @@ export async function writePrivateFile(
   await syncDirectory(directory);
 }
 
+/** Renames a file within its directory, durably. A file of the new name is replaced. */
+export async function movePrivateFile(from: string, to: string): Promise<void> {
+  await rename(from, to);
+  await syncDirectory(dirname(to));
+}
+
 /**
  * Reads a file that only its owner may read.
  * @throws IdentityError FILE_MISSING if it isn't there; FILE_UNSAFE if it is a link, belongs to another user, grants any right to

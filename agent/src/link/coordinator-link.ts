@@ -65,6 +65,8 @@ const RECONNECT_CAP_MS = 10_000;
 // Errors that only an operator can mend are retried too, at long intervals.
 const REFUSED_CAP_MS = 60_000;
 const RENEW_AGAIN_MS = 60_000;
+// A fleet that is asked to renew must not come in one instant.
+const RENEW_ASKED_SPREAD_MS = 10_000;
 // A coordinator that hands out certificates which are due at once must not keep us both busy.
 const RENEW_LEAST_MS = 10_000;
 
@@ -193,14 +195,20 @@ export class CoordinatorLink {
     const { clock, random, enroll: options, events } = this.#options;
     const draw = random();
     let waitMs = Math.max(leastMs, renewAtMs(identity.pair, draw, NODE_RENEW_AT) - clock.nowMs());
+    let isAsked = false;
     while (!signal.aborted) {
       const waiting = new AbortController();
-      await Promise.race([
-        current.ended,
-        pause(clock, Math.max(0, waitMs), AbortSignal.any([signal, waiting.signal])),
-      ]).finally(() => waiting.abort());
+      const wakers = [signal, waiting.signal, ...(isAsked ? [] : [current.asked])];
+      await Promise.race([current.ended, pause(clock, Math.max(0, waitMs), AbortSignal.any(wakers))]).finally(
+        () => waiting.abort(),
+      );
       if (signal.aborted) return undefined;
-      if (renewalState(identity.pair, draw, clock.nowMs(), NODE_RENEW_AT) === "fresh") {
+      if (!isAsked && current.asked.aborted) {
+        isAsked = true;
+        waitMs = Math.max(leastMs, random() * RENEW_ASKED_SPREAD_MS);
+        continue;
+      }
+      if (!isAsked && renewalState(identity.pair, draw, clock.nowMs(), NODE_RENEW_AT) === "fresh") {
         waitMs = renewAtMs(identity.pair, draw, NODE_RENEW_AT) - clock.nowMs();
         continue;
       }
@@ -232,13 +240,17 @@ export class CoordinatorLink {
     this.#refusal = undefined;
     this.#connection = connection;
     this.#become({ kind: "connected", certificateEndsMs: identity.pair.notAfterMs });
-    const ended = serveStream(connection, this.#streamOptions());
+    const asked = new AbortController();
+    const ended = serveStream(
+      connection,
+      this.#streamOptions(() => asked.abort()),
+    );
     // The race with the renewal handles the error later.
     ended.catch(() => undefined);
-    return { connection, ended };
+    return { connection, ended, asked: asked.signal };
   }
 
-  #streamOptions(): StreamOptions {
+  #streamOptions(renewSoon: () => void): StreamOptions {
     const { clock, journal, pods, reader, outbox, node, services, meter, prefetcher, ...rest } =
       this.#options;
     const { gateway, removeClaims, openSession, assignmentsHealth } = rest;
@@ -254,6 +266,7 @@ export class CoordinatorLink {
       meter,
       prefetcher,
       removeClaims,
+      renewSoon,
       openSession,
       assignmentsHealth,
     };
@@ -313,4 +326,6 @@ interface Serving {
   readonly connection: Connection;
   /** Rejects with a LinkError when the stream breaks, resolves when it was closed. */
   readonly ended: Promise<void>;
+  /** Aborted when the coordinator requests a renewal of the certificate. */
+  readonly asked: AbortSignal;
 }

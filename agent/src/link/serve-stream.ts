@@ -34,6 +34,8 @@ export interface StreamOptions {
   readonly meter: Pick<PodMeter, "ask" | "ended">;
   readonly prefetcher: Pick<ImagePrefetcher, "ask" | "ended">;
   readonly removeClaims: (claims: readonly ClaimRef[]) => void;
+  /** Called when the coordinator requests a renewal of the node's certificate. */
+  readonly renewSoon: () => void;
   readonly openSession: (request: SessionRequest, connection: Connection) => void;
   /** Called with the reason why assignments can't be written to disk; undefined after a successful write. */
   readonly assignmentsHealth: (problem: string | undefined) => void;
@@ -72,6 +74,9 @@ export async function serveStream(connection: Connection, options: StreamOptions
         }
         case "session":
           options.openSession(message.value, connection);
+          break;
+        case "certificateRenewal":
+          options.renewSoon();
           break;
         case "identityTokens":
           takeTokens(message.value, intake, options);

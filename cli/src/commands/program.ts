@@ -73,6 +73,7 @@ const commands: Readonly<Record<string, Load>> = {
   rebalance: async () => (await import("./rebalance.ts")).rebalance,
   metric: async () => (await import("./metric.ts")).metric,
   certificate: async () => (await import("./certificate.ts")).certificate,
+  ca: async () => (await import("./ca.ts")).ca,
   backup: async () => (await import("./backup.ts")).backup,
   coordinator: group("coordinator", "Manage the coordinators of the cluster", async () => [
     (await import("./coordinator-add.ts")).coordinatorAdd,

@@ -1,6 +1,6 @@
-import type { CertificateAuthority } from "@forage/identity/ca";
 import type { ServiceDefinition } from "@grpc/grpc-js";
 import type { Logger } from "pino";
+import type { Authority } from "../authority/authority.ts";
 import { type Config, type HostPort, hostPort } from "../config.ts";
 import { watchStore } from "../control/store-watchdog.ts";
 import type { Directory } from "../destination/directory.ts";
@@ -26,7 +26,7 @@ export interface FollowerOptions {
   readonly store: FollowedStore;
   /** This coordinator's id. */
   readonly self: string;
-  readonly authority: CertificateAuthority;
+  readonly authority: Authority;
   /** Services of optional parts of the coordinator that leads. */
   readonly further: readonly ServiceDefinition[];
   /** The addresses of this host, for the certificate of the gRPC port. Default: none. */

@@ -1,12 +1,12 @@
-import type { CertificateAuthority } from "@forage/identity/ca";
 import { channelCredentials } from "@forage/identity/credentials";
 import { Client } from "@grpc/grpc-js";
+import type { Authority } from "../authority/authority.ts";
 import { CoordinatorError } from "../errors.ts";
 import type { Leader } from "../store/index.ts";
 import type { Clock } from "../time/clock.ts";
 
 export interface LeaderLinkOptions {
-  readonly authority: CertificateAuthority;
+  readonly authority: Authority;
   /** This coordinator's id. */
   readonly self: string;
   readonly clock: Pick<Clock, "schedule" | "monotonicMs">;

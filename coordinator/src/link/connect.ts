@@ -1,5 +1,6 @@
 import type { ConnectRequest, ConnectResponse, Hello } from "@forage/proto/forage/agent/v1/agent";
 import type { Logger } from "pino";
+import type { AuthorityRoll } from "../authority/authority.ts";
 import { CoordinatorError } from "../errors.ts";
 import type { GatewayReader } from "../gateway/gateway-reader.ts";
 import type { GatewayTable } from "../gateway/gateway-table.ts";
@@ -12,6 +13,7 @@ import { type Store, StoreError } from "../store/index.ts";
 import type { Clock } from "../time/clock.ts";
 import { assignmentRevision } from "./assignment-revision.ts";
 import type { Assignments } from "./assignments.ts";
+import { noteCertificateUse } from "./certificate-use.ts";
 import type { HistoryGuard } from "./history-guard.ts";
 import { checkNodeReport, recordNodeReport } from "./node-report.ts";
 import { Outbox, type RequestedState } from "./outbox.ts";
@@ -38,6 +40,8 @@ export interface ConnectOptions {
   readonly history: HistoryGuard;
   readonly gate: StartGate;
   readonly heartbeatIntervalMs: number;
+  /** Default: the authority is not replaced. */
+  readonly authorityRoll?: Pick<AuthorityRoll, "nextPin"> | undefined;
 }
 
 /** The options, and the state of one stream. */
@@ -71,6 +75,9 @@ export async function* connect(
   session.reports = reports;
   const signal = AbortSignal.any([context.signal, session.ended.signal]);
   const gateway = options.gateways.open(node, () => session.wake.raise());
+  noteCertificateUse(node, context.caller.serial, options).catch((err: unknown) =>
+    options.log.warn({ event: "certificate-use-not-recorded", node, err }, "certificate-use-not-recorded"),
+  );
   const listening = listen(incoming, session, reports, { ...options, gateway: gateway.reader }).catch(
     (error: unknown) => session.ended.abort(error),
   );
@@ -133,8 +140,9 @@ async function* send(
   node: string,
   session: Session,
   signal: AbortSignal,
-  { state, epoch, history, assignments, services, gateway, metrics, prefetches, clock }: SessionOptions,
+  options: SessionOptions,
 ): AsyncGenerator<ConnectResponse | Buffer> {
+  const { state, epoch, history, assignments, services, gateway, metrics, prefetches, clock } = options;
   const outbox = new Outbox({ assignments, nowMs: clock.nowMs });
   const measuring = metrics.sessionOf(node);
   const prefetching = prefetches.sessionOf(node);
@@ -147,6 +155,7 @@ async function* send(
   for (const value of outbox.snapshot(wanted(), revision()))
     yield { message: { $case: "snapshot", value: { ...value, lineage: markOf(value.revision) } } };
   let told: number | undefined;
+  let renewal: string | undefined;
   const stopReading = services.read(() => session.wake.raise());
   const wake = (): void => {
     session.podsChanged = true;
@@ -168,6 +177,9 @@ async function* send(
         const ahead = prefetching.due();
         if (ahead !== undefined) yield { message: { $case: "imagePrefetches", value: ahead } };
       }
+      const due = dueRenewal(node, options);
+      if (due !== undefined && due !== renewal) yield { message: { $case: "certificateRenewal", value: {} } };
+      renewal = due;
       const { version, messages } = services.after(told);
       told = version;
       yield* messages;
@@ -183,6 +195,12 @@ async function* send(
     stopMeasuring();
     stopPrefetching();
   }
+}
+
+/** Returns the authority by which the node has to renew its certificate; undefined: it may use the one that it has. */
+function dueRenewal(node: string, { state, authorityRoll }: ConnectOptions): string | undefined {
+  const nextPin = authorityRoll?.nextPin;
+  return state.node(node)?.record.certificateAuthority === nextPin ? undefined : nextPin;
 }
 
 /**

@@ -1,5 +1,5 @@
 import { IdentityError, type NodeId, nodeId } from "@forage/identity";
-import type { CertificateAuthority, IssuedCertificate } from "@forage/identity/ca";
+import type { IssuedCertificate } from "@forage/identity/ca";
 import {
   type JoinRefusal,
   type JoinTokenRecord,
@@ -15,6 +15,7 @@ import type {
 import { NodeRecord, type NodeTaint } from "@forage/proto/forage/store/v1/store";
 import type { Timestamp } from "@forage/proto/google/protobuf/timestamp";
 import type { Logger } from "pino";
+import type { Authority } from "../authority/authority.ts";
 import { CoordinatorError } from "../errors.ts";
 import { decodeJsonRecord, encodeJsonRecord, encodeRecord } from "../model/codec.ts";
 import { joinTokenKey, nodeKey } from "../model/keys.ts";
@@ -33,7 +34,7 @@ export interface EnrollOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly refusals: RefusalLog;
-  readonly authority: CertificateAuthority;
+  readonly authority: Authority;
   readonly clusterId: string;
   /** The history check. No certificate is signed while the store is out of date. */
   readonly history: Pick<HistoryGuard, "refusal">;
@@ -159,6 +160,7 @@ export async function renew(
     publicKeySha256: issued.pin,
     certificateEnds: toTimestamp(issued.notAfterMs),
     certificateBegins: newestBegin(node, issued),
+    certificateAuthority: issued.authorityPin,
   };
   const result = await store.txn(
     [{ kind: "modRevision", key: nodeKey(id), revision: node.revision }],
@@ -224,6 +226,9 @@ function nodeRecord(
     drain: existing?.record.drain,
     certificateEnds: toTimestamp(issued.notAfterMs),
     certificateBegins: newestBegin(existing, issued),
+    certificateAuthority: issued.authorityPin,
+    // The node has no other certificate.
+    connectedAuthority: issued.authorityPin,
   };
 }
 

@@ -145,7 +145,7 @@ async function aDirectory(t: TestContext) {
         store,
         epoch,
         lineage,
-        secret: Buffer.alloc(32, 1),
+        secrets: () => [Buffer.alloc(32, 1)],
         log: pino({ level: "silent" }),
         events: { record: () => {} },
         randomName: () => `start-${++names}`,

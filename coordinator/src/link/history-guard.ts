@@ -12,8 +12,11 @@ export interface HistoryGuardOptions {
   readonly epoch: number;
   /** The store's lineage. It is new with each restore, and a restored copy of the files keeps it. */
   readonly lineage: string;
-  /** Signs the marks that nodes keep, so that a node can't claim to have seen more than it has. It is not part of the store. */
-  readonly secret: Uint8Array;
+  /**
+   * Returns the secrets of the marks that nodes keep, so that a node can't claim to have seen more than it has. The first one signs
+   * new marks. They are not part of the store.
+   */
+  readonly secrets: () => readonly Uint8Array[];
   readonly log: Logger;
   readonly events: EventRecorder;
   readonly randomName: (length: number) => string;
@@ -88,7 +91,7 @@ export class HistoryGuard {
 
   /** Returns the mark that the node stores together with a revision. */
   markFor(node: string, revision: bigint): string {
-    return `${this.lineage}/${signatureOf(this.#options.secret, node, this.lineage, revision)}`;
+    return `${this.lineage}/${signatureOf(this.#options.secrets()[0], node, this.lineage, revision)}`;
   }
 
   /** Takes in what the node saw last, by its hello. */
@@ -151,9 +154,11 @@ export class HistoryGuard {
 
   #isProven(node: string, seen: string, revision: bigint): boolean {
     const [ofStore = "", id = "", signature = ""] = seen.split("/");
-    const expected = Buffer.from(signatureOf(this.#options.secret, node, `${ofStore}/${id}`, revision));
     const given = Buffer.from(signature);
-    return given.length === expected.length && timingSafeEqual(given, expected);
+    return this.#options.secrets().some((secret) => {
+      const expected = Buffer.from(signatureOf(secret, node, `${ofStore}/${id}`, revision));
+      return given.length === expected.length && timingSafeEqual(given, expected);
+    });
   }
 
   #isAhead(seen: string, revision: bigint): boolean {
@@ -178,7 +183,12 @@ interface Refusal {
   readonly message: string;
 }
 
-function signatureOf(secret: Uint8Array, node: string, lineage: string, revision: bigint): string {
+function signatureOf(
+  secret: Uint8Array = new Uint8Array(),
+  node: string,
+  lineage: string,
+  revision: bigint,
+): string {
   return createHmac("sha256", secret).update(`${node}\n${lineage}\n${revision}`).digest("base64url");
 }
 

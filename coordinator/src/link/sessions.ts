@@ -146,6 +146,11 @@ export class Sessions {
     this.#liveness.left(session.node, session.lastHeartbeatMs < this.#silentSinceMs());
   }
 
+  /** Lets every session evaluate what it has to send. */
+  wakeAll(): void {
+    for (const session of this.#live.values()) session.wake.raise();
+  }
+
   /** Asks the node's agent to open a stream. UNAVAILABLE when it isn't connected. */
   request(node: string, request: SessionRequest): void {
     const session = this.#live.get(node);

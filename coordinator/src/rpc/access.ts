@@ -61,6 +61,9 @@ export const methodTable: MethodTable = {
   "/forage.operator.v1.OperatorService/CreateBackup": inCluster("admin"),
   "/forage.operator.v1.OperatorService/ListBackups": inCluster("admin"),
   "/forage.operator.v1.OperatorService/GetBackup": inCluster("admin"),
+  "/forage.operator.v1.OperatorService/ListAuthorities": inCluster("viewer"),
+  "/forage.operator.v1.OperatorService/RollAuthority": inCluster("admin"),
+  "/forage.operator.v1.OperatorService/RetireAuthority": inCluster("admin"),
   "/grpc.health.v1.Health/Check": ANYONE,
   // A stream takes a place for as long as its caller likes, so that it needs a token.
   "/grpc.health.v1.Health/Watch": inNamespace("destination-reader"),

@@ -88,6 +88,8 @@ export class HollowAgent {
   onStopping: Behaviour = removedPod;
   /** The last state of the coordinator that it has received. */
   received: { readonly lineage: string; readonly assignmentRevision: bigint } | undefined;
+  /** The number of requests to renew its certificate. */
+  renewalsAsked = 0;
   ended: Error | undefined;
   /** The credentials that it connects with. */
   get pair(): KeyPair {
@@ -255,6 +257,7 @@ export class HollowAgent {
       this.prefetches = message.value.images;
       this.reportPulls();
     }
+    if (message?.$case === "certificateRenewal") this.renewalsAsked += 1;
     if (message?.$case === "identityTokens") this.identityTokens.push(message.value.byPodUid);
     if (message?.$case === "session") {
       if (this.onSession === undefined) this.sessions.push(message.value);

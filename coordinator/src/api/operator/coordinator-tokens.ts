@@ -13,7 +13,7 @@ export interface CoordinatorTokenOptions {
   readonly clock: Clock;
   readonly randomBytes: (count: number) => Uint8Array;
   /** The pin in tokens, by which a new coordinator recognizes this one before it sends the secret. */
-  readonly authorityPin: string;
+  readonly authorityPin: () => string;
   /** HOST:PORT at which other hosts reach the coordinator, the preferred one first. */
   readonly reachableAt: readonly string[];
   readonly readKeyFiles?: ReadKeyFiles | undefined;
@@ -26,7 +26,7 @@ export async function createCoordinatorToken(
 ): Promise<wire.CreateCoordinatorTokenResponse> {
   if (readKeyFiles === undefined) throw onlyOneCoordinator();
   const ttl = ttlSeconds === 0 ? {} : { ttlMs: ttlSeconds * 1000 };
-  const mint = { pin: authorityPin, nowMs: clock.nowMs(), randomBytes, ...ttl };
+  const mint = { pin: authorityPin(), nowMs: clock.nowMs(), randomBytes, ...ttl };
   const { token, record } = translate(() => mintCoordinatorToken(mint));
   await store.txn(
     [],

@@ -4,6 +4,7 @@ import { DEFAULT_JOIN_TTL_MS, mintJoinToken } from "@forage/identity/join-token"
 import type { OperatorServiceService } from "@forage/proto/forage/operator/v1/operator";
 import * as wire from "@forage/proto/forage/operator/v1/operator";
 import { RolloutReason } from "@forage/proto/forage/store/v1/store";
+import { type AuthorityHandlerOptions, authorityHandlers } from "../../authority/handlers.ts";
 import { type BackupHandlerOptions, backupHandlers } from "../../backups/handlers.ts";
 import { type CertificateHandlerOptions, certificateHandlers } from "../../certificates/handlers.ts";
 import type { AutoscaleController } from "../../control/autoscale/controller.ts";
@@ -58,6 +59,7 @@ export interface OperatorOptions
     CertificateHandlerOptions,
     ApiTokenOptions,
     AuditOptions,
+    AuthorityHandlerOptions,
     BackupHandlerOptions,
     CoordinatorTokenOptions,
     NamespaceOptions,
@@ -109,6 +111,7 @@ export function operatorService(options: OperatorOptions): Handlers<typeof Opera
     ...nodeHandlers(options),
     ...certificateHandlers(options),
     ...backupHandlers(options),
+    ...authorityHandlers(options),
     ...namespaceHandlers(options),
     createJoinToken: async (request) => createJoinToken(request, options),
     createCoordinatorToken: (request) => createCoordinatorToken(request, options),
@@ -227,7 +230,7 @@ async function createJoinToken(
   const { ttlSeconds, nodeName, reusable, labels, taints } = request;
   const { token, record } = translate(() =>
     mintJoinToken({
-      pin: authorityPin,
+      pin: authorityPin(),
       nowMs: clock.nowMs(),
       randomBytes,
       ttlMs: ttlSeconds === 0 ? DEFAULT_JOIN_TTL_MS : ttlSeconds * 1000,

@@ -1,0 +1,26 @@
+import { toEpochMs } from "../model/timestamp.ts";
+import type { NodeEntry } from "../state/entries.ts";
+
+export interface DependentsOptions {
+  /** The authority that replaces the other one. */
+  readonly nextPin: string;
+  /** The time for which an expired certificate can still be renewed. */
+  readonly graceMs: number;
+  readonly nowMs: number;
+}
+
+/**
+ * Returns the nodes that could not connect any more without the older authority: they have not connected with a certificate of the
+ * next one. A node whose certificate can't even be renewed has to join again in any case.
+ */
+export function dependents(nodes: readonly NodeEntry[], options: DependentsOptions): readonly string[] {
+  const { nextPin, graceMs, nowMs } = options;
+  return nodes
+    .filter(({ record }) => {
+      if (record.revoked || record.connectedAuthority === nextPin) return false;
+      const endsMs = toEpochMs(record.certificateEnds);
+      return endsMs === undefined || endsMs + graceMs > nowMs;
+    })
+    .map(({ name }) => name)
+    .sort();
+}
