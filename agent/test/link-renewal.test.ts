@@ -5,7 +5,7 @@ import { FakeCoordinator } from "./fake-coordinator.ts";
 import { LinkUnderTest } from "./link-under-test.ts";
 import { until } from "./until.ts";
 
-test("renews its certificate soon when the coordinator asks for it, and once for each connection", async (t) => {
+test("renews its certificate soon when the coordinator requests it, and once for each connection", async (t) => {
   const coordinator = await FakeCoordinator.start();
   t.after(() => coordinator.close());
   const agent = await LinkUnderTest.start(t, coordinator, coordinator.mintToken());
