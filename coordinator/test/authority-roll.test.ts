@@ -54,6 +54,7 @@ test("the authority is replaced while nodes run, over a crash of the coordinator
   const back = new HollowAgent(second, "n1", one, {});
   const old = new HollowAgent(second, "n2", n2.pair, {});
   await until("n1 and n2 are ready", () => areReady(second, 2));
+  assert.deepEqual(await dependentsOf(second), [["n2"], []], "n2 uses its old certificate");
   const later = new HollowAgent(second, "n2", two, {});
   await until("n2 has connected with its new certificate", async () => {
     return String(await dependentsOf(second)) === ",";
