@@ -91,6 +91,7 @@ const LINES: Readonly<Record<string, string | undefined>> = {
   "forage backup create": "",
   "forage backup ls": "",
   "forage backup get": "a /tmp/forage-time-limit.backup",
+  "forage coordinator ls": "",
   "forage coordinator add": "",
   "forage token create": "",
   "forage token ls": "",

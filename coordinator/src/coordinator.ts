@@ -31,7 +31,10 @@ import { serverMaterial } from "./identity.ts";
 import { BuiltInServices } from "./model/built-in-service.ts";
 import type { IdentityIssuer } from "./objects/identity-issuer.ts";
 import type { Vault } from "./objects/vault.ts";
+import { CoordinatorTable } from "./peers/coordinator-table.ts";
 import type { ReadKeyFiles } from "./peers/enroll-coordinator.ts";
+import { coordinatorMetrics } from "./peers/metrics.ts";
+import { ownPlace } from "./peers/own-place.ts";
 import { reachableAt } from "./reachable-at.ts";
 import { CallAudit } from "./rpc/call-audit.ts";
 import type { ServeOptions } from "./rpc/serve.ts";
@@ -134,7 +137,8 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   const workspaces = await openOptionalWorkspaces(options, core, listening.promise);
   if (workspaces !== undefined) metrics.add(workspaces.addMetrics);
   await given?.handOver();
-  addServices(server, services, { ...serving, streamOf }, workspaces?.services);
+  const coordinators = openCoordinatorTable(options, core, metrics);
+  addServices(server, { ...services, coordinators }, { ...serving, streamOf }, workspaces?.services);
   const httpNames = [hostPort(config.http.listen).host, ...port.names];
   const http = await openHttp(options, {
     metrics,
@@ -205,6 +209,25 @@ function openMetrics(
     nowMs: clock.nowMs,
     connections,
   });
+}
+
+/** Opens the table of the coordinators, and records which one leads if there can be several. */
+function openCoordinatorTable(
+  options: CoordinatorOptions,
+  { events }: Core,
+  metrics: Metrics,
+): CoordinatorTable {
+  const { config, store, clock, follower } = options;
+  const own = ownPlace(options);
+  const table = new CoordinatorTable({ own, store, clock });
+  if (config.store.etcd === undefined) return table;
+  metrics.add((registers) => coordinatorMetrics(table, registers));
+  const since = follower === undefined ? "since its start" : "and has followed another coordinator before";
+  events.record({
+    ...{ namespace: "", kind: "coordinator", name: own.name, type: "Normal", reason: "LeadTaken" },
+    message: `the coordinator at ${own.addresses[0] ?? "no known address"} leads ${since}`,
+  });
+  return table;
 }
 
 async function openOptionalWorkspaces(options: CoordinatorOptions, core: Core, started: Promise<void>) {

@@ -365,7 +365,7 @@ function servicesOptions(
       clusterId,
       lifetimeMs: options.config.nodeCertificates.lifetimeDays * DAY_MS,
     },
-    enrollCoordinator: { ...options, history: parts.history, refusals: new RefusalLog(log, clock) },
+    enrollCoordinator: { ...options, events, history: parts.history, refusals: new RefusalLog(log, clock) },
     destination: { directory: options.view?.directory ?? openDirectory(state, options), authorize: true },
     broker,
   };

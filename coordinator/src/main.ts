@@ -8,11 +8,10 @@ import { type Logger, pino } from "pino";
 import { openAuditLog } from "./audit/open-audit-log.ts";
 import { ClusterAuthority } from "./authority/cluster-authority.ts";
 import { openBackups } from "./backups/open-backups.ts";
-import { type CommandLine, ConfigError, hostPort, readCommandLine, readHelp } from "./config.ts";
+import { type CommandLine, ConfigError, readCommandLine, readHelp } from "./config.ts";
 import { type Coordinator, type CoordinatorOptions, startCoordinator } from "./coordinator.ts";
 import { failureText } from "./failure-text.ts";
 import { startFollower } from "./follower/follower.ts";
-import { portNames } from "./grpc-port.ts";
 import { authorityTimeProblem, ensureAdminToken } from "./identity.ts";
 import { maintenanceTask, runMaintenance } from "./maintenance.ts";
 import { IdentityIssuer, loadSigningKeys } from "./objects/identity-issuer.ts";
@@ -22,7 +21,8 @@ import { openOrFollow } from "./open-cluster-store.ts";
 import { joinCluster } from "./peers/join-cluster.ts";
 import { joinTask, readToken } from "./peers/join-task.ts";
 import { readKeyFiles } from "./peers/key-files.ts";
-import { advertisedAt, hostAddresses } from "./reachable-at.ts";
+import { ownPlace } from "./peers/own-place.ts";
+import { hostAddresses } from "./reachable-at.ts";
 import type { DurableStore } from "./store/index.ts";
 import { systemClock } from "./time/clock.ts";
 import { workspaceDefinitions } from "./workspaces/open-workspaces.ts";
@@ -84,7 +84,7 @@ async function serve({ config, newStore }: CommandLine): Promise<void> {
   const own = { config, hostAddresses: hostAddresses(networkInterfaces()) };
   const opened = await openOrFollow(config, newStore, {
     clock,
-    addresses: advertisedAt(portNames(own), hostPort(config.grpc.listen)),
+    addresses: ownPlace(own).addresses,
     log: (fields, message) => log.info(fields, message),
   });
   const { store } = opened;

@@ -1,5 +1,8 @@
 import { EnrollmentServiceService } from "@forage/proto/forage/agent/v1/agent";
-import { CoordinatorEnrollmentServiceService } from "@forage/proto/forage/coordinator/v1/coordinator";
+import {
+  CoordinatorEnrollmentServiceService,
+  CoordinatorServiceService,
+} from "@forage/proto/forage/coordinator/v1/coordinator";
 import { OperatorServiceService } from "@forage/proto/forage/operator/v1/operator";
 import { ForageServiceService } from "@forage/proto/forest/v1/forage";
 import { HealthService } from "@forage/proto/grpc/health/v1/health";
@@ -15,6 +18,7 @@ import { SharedAgentService } from "./link/agent-service.ts";
 import { type ConnectOptions, connect } from "./link/connect.ts";
 import { type EnrollOptions, join, renew } from "./link/enroll.ts";
 import type { SessionBroker } from "./link/session-broker.ts";
+import type { CoordinatorTable } from "./peers/coordinator-table.ts";
 import { type EnrollCoordinatorOptions, enrollCoordinator } from "./peers/enroll-coordinator.ts";
 import { type HealthOptions, healthService } from "./rpc/health.ts";
 import { reflectionService } from "./rpc/reflection.ts";
@@ -38,17 +42,27 @@ export interface ServicesOptions {
   readonly broker: SessionBroker;
 }
 
+/** The services of the TLS port. Simulations have no port and need no other coordinators. */
+export interface PortServicesOptions extends ServicesOptions {
+  readonly coordinators: CoordinatorTable;
+}
+
 /** Every service of the TLS port. `rpc/access.ts` says who may call what. */
 export function addServices(
   server: Server,
-  options: ServicesOptions,
+  options: PortServicesOptions,
   serving: ServeOptions,
   further: readonly FurtherService[] = [],
 ): void {
   // Agents of an adjacent version, Linkerd's proxies and clients of standard services may send more: that is ignored.
   const checking = { ...serving, unknownFields: new UnknownFields() };
   serve(server, ForageServiceService, forageService(options.forage), checking);
-  serve(server, OperatorServiceService, operatorService(options.operator), checking);
+  serve(
+    server,
+    OperatorServiceService,
+    operatorService({ ...options.operator, coordinators: options.coordinators }),
+    checking,
+  );
   serve(
     server,
     EnrollmentServiceService,
@@ -59,6 +73,12 @@ export function addServices(
     server,
     CoordinatorEnrollmentServiceService,
     { join: (request, context) => enrollCoordinator(request, context, options.enrollCoordinator) },
+    serving,
+  );
+  serve(
+    server,
+    CoordinatorServiceService,
+    { report: async (request, { caller }) => options.coordinators.report(request, caller) },
     serving,
   );
   serve(
@@ -111,12 +131,16 @@ export const ownDefinitions: readonly ServiceDefinition[] = [
   ServerReflectionAlphaService,
 ];
 
+/** The services that only a coordinator that leads serves, and that no other passes on. */
+export const leaderDefinitions: readonly ServiceDefinition[] = [CoordinatorServiceService];
+
 /** The served methods, for the test that every method has a line in the access table. */
 export const servedDefinitions: readonly ServiceDefinition[] = [
   ForageServiceService,
   OperatorServiceService,
   EnrollmentServiceService,
   CoordinatorEnrollmentServiceService,
+  CoordinatorServiceService,
   SharedAgentService,
   SharedDestinationService,
   HealthService,

@@ -40,6 +40,11 @@ test("followers serve while the leader is killed or paused, and one of them lead
   for (const { lookup } of lookups) await lookup.until(() => lookup.endpoints.size === 2);
   const pods = await podNames(third);
   assert.equal(pods.length, 2);
+  // The leader's list, as every coordinator passes it on.
+  for (const member of others)
+    await waitFor(async () => (await coordinatorsOf(member)) === `${first.address}*,${addressesOf(others)}`, {
+      ...wait("both followers have reported"),
+    });
   const before = lookups.map(({ lookup }) => lookup.updates.length);
   const ends = lookups.map(({ lookup }) => readOn(lookup));
 
@@ -47,6 +52,13 @@ test("followers serve while the leader is killed or paused, and one of them lead
   const killedMs = performance.now();
   await leaderOf(others);
   t.diagnostic(`another coordinator led after ${Math.round(performance.now() - killedMs)} ms`);
+  const leader = await leaderOf(others);
+  const follower = others.find((member) => member !== leader);
+  assert.ok(follower);
+  await waitFor(
+    async () => (await coordinatorsOf(follower)) === `${leader.address}*,${follower.address}`,
+    wait("the other follower has reported to the new leader"),
+  );
   agent.close();
   const back = agent.again({ behaviour: (pod) => agent.running(pod) });
   for (const member of others)
@@ -73,6 +85,23 @@ test("followers serve while the leader is killed or paused, and one of them lead
   await leaderOf(cluster);
   await waitFor(async () => (await podNames(leading)).join() === pods.join(), wait("the pods are the same"));
 });
+
+/** Returns the addresses of the coordinators that are ready, with a star behind the one that leads. */
+async function coordinatorsOf(member: Member): Promise<string> {
+  const { coordinators } = await member
+    .operator()
+    .listCoordinators({})
+    .catch(() => ({ coordinators: [] }));
+  const ready = coordinators.filter((it) => it.ready);
+  return ready.map(({ addresses, leads }) => `${addresses[0]}${leads ? "*" : ""}`).join();
+}
+
+function addressesOf(members: readonly Member[]): string {
+  return members
+    .map(({ address }) => address)
+    .sort()
+    .join();
+}
 
 /** Reads until the stream ends. */
 async function readOn(lookup: Lookup): Promise<string> {

@@ -14,6 +14,7 @@ import { nodeId } from "./node-id.ts";
 const TABLE: MethodTable = {
   "/s/Join": { who: "anyone" },
   "/s/Connect": { who: "node" },
+  "/s/Report": { who: "coordinator" },
   "/s/Get": { who: "user", role: "viewer", scope: "namespace" },
   "/s/Apply": { who: "user", role: "editor", scope: "namespace" },
   "/s/Drain": { who: "user", role: "admin", scope: "cluster" },
@@ -33,6 +34,12 @@ function verdict(caller: Caller, method: string, namespace?: string): Denial | "
 }
 
 describe("authorize", () => {
+  it("denies nodes and users what is for coordinators", () => {
+    assert.equal(verdict(ANONYMOUS, "/s/Report"), "UNAUTHENTICATED");
+    for (const caller of [node, user("admin", "*")])
+      assert.equal(verdict(caller, "/s/Report", "shop"), "COORDINATORS_ONLY");
+  });
+
   it("denies what the table doesn't name, to everybody", () => {
     for (const caller of [ANONYMOUS, node, user("admin", "*")]) {
       for (const method of ["/s/Unknown", "", "constructor", "__proto__", "toString", "/S/GET"]) {

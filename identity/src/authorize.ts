@@ -17,11 +17,12 @@ export type Caller =
 
 /**
  * A method's requirement of its caller. `anyone`: the method checks for itself, as joining does with its token. `node`: an
- * agent's certificate. `user`: a role in the request's namespace, or in all namespaces (`cluster`).
+ * agent's certificate. `coordinator`: the certificate of another coordinator. `user`: a role in the request's namespace, or in all namespaces (`cluster`).
  */
 export type Requirement =
   | { readonly who: "anyone" }
   | { readonly who: "node" }
+  | { readonly who: "coordinator" }
   | { readonly who: "user"; readonly role: Role; readonly scope: "namespace" | "cluster" };
 
 /** Keyed by full method path, e.g. `/forest.v1.ForageService/ApplyResources`. */
@@ -38,6 +39,7 @@ export type Denial =
   | "UNAUTHENTICATED"
   | "NODES_ONLY"
   | "USERS_ONLY"
+  | "COORDINATORS_ONLY"
   | "MISSING_ROLE"
   | "WRONG_NAMESPACE";
 
@@ -65,6 +67,7 @@ export function authorize(
   if (requirement === undefined) return denied("UNKNOWN_METHOD");
   if (requirement.who === "anyone") return ALLOWED;
   if (caller.kind === "anonymous") return denied("UNAUTHENTICATED");
+  if (requirement.who === "coordinator") return denied("COORDINATORS_ONLY");
   if (requirement.who === "node") return caller.kind === "node" ? ALLOWED : denied("NODES_ONLY");
   if (caller.kind !== "user") return denied("USERS_ONLY");
   const able = caller.grants.filter(({ role }) => INCLUDES[role]?.includes(requirement.role));

@@ -11,13 +11,14 @@ import { parseKind, RESOURCE_KINDS } from "../view/kinds.ts";
 import { OBJECT_KINDS, OBJECT_WORDS, type ObjectKind, parseObjectKind } from "../view/object-kinds.ts";
 import { podColumns } from "../view/pods.ts";
 import { resourceColumns } from "../view/resources.ts";
+import { listCoordinators } from "./coordinator-ls.ts";
 import { notFound } from "./find.ts";
 import { printNodes } from "./node-ls.ts";
 import { listObjects } from "./object-commands.ts";
 import { parseSelector, SELECTOR_FLAG, type Selector } from "./selector.ts";
 import { watchListing } from "./watch-listing.ts";
 
-const LISTINGS = ["resources", "pods", "nodes", "endpoints"] as const;
+const LISTINGS = ["resources", "pods", "nodes", "endpoints", "coordinators"] as const;
 type What = (typeof LISTINGS)[number] | (typeof RESOURCE_KINDS)[number] | ObjectKind;
 const offers = [...LISTINGS, ...RESOURCE_KINDS, ...OBJECT_KINDS.map((kind) => OBJECT_WORDS[kind].many)];
 
@@ -32,7 +33,7 @@ interface Query {
 export const get = defineCommand({
   name: "get",
   summary: "List what is deployed and where it runs",
-  details: `WHAT NAME can be written as WHAT/NAME. WHAT is resources (the default), pods, nodes, endpoints, a kind: ${RESOURCE_KINDS.join(", ")}; or what pods refer to: ${OBJECT_KINDS.map((kind) => OBJECT_WORDS[kind].many).join(", ")}.
+  details: `WHAT NAME can be written as WHAT/NAME. WHAT is resources (the default), pods, nodes, endpoints, coordinators, a kind: ${RESOURCE_KINDS.join(", ")}; or what pods refer to: ${OBJECT_KINDS.map((kind) => OBJECT_WORDS[kind].many).join(", ")}.
 NAME is a name; for pods also the beginning of a uid; for endpoints the service's name.
 With --watch a terminal shows the newest list; otherwise each new or changed row is a line, with -o json one JSON object.`,
   operands: [
@@ -53,7 +54,7 @@ With --watch a terminal shows the newest list; otherwise each new or changed row
     if (flags["all-namespaces"] && flags.namespace !== undefined) {
       throw new CliError("USAGE", "--all-namespaces and --namespace contradict each other");
     }
-    if (flags.label.length > 0 && what === "endpoints") {
+    if (flags.label.length > 0 && (what === "endpoints" || what === "coordinators")) {
       throw new CliError("USAGE", `${what} can't be chosen by label`);
     }
     if (flags.node !== undefined && what !== "pods") throw new CliError("USAGE", "--node is for pods");
@@ -99,6 +100,8 @@ async function list(context: Context, coordinator: Coordinator, what: What, quer
       return listPods(context, coordinator, query);
     case "nodes":
       return listNodes(context, coordinator, query);
+    case "coordinators":
+      return listCoordinators(context, coordinator, query.name);
     case "endpoints":
       return listEndpoints(context, coordinator, query);
     case "resources":

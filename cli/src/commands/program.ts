@@ -76,6 +76,7 @@ const commands: Readonly<Record<string, Load>> = {
   ca: async () => (await import("./ca.ts")).ca,
   backup: async () => (await import("./backup.ts")).backup,
   coordinator: group("coordinator", "Manage the coordinators of the cluster", async () => [
+    (await import("./coordinator-ls.ts")).coordinatorLs,
     (await import("./coordinator-add.ts")).coordinatorAdd,
   ]),
   token: group("token", "Manage tokens", async () => {

@@ -10,8 +10,16 @@ import { type GrpcPort, openGrpcPort } from "../grpc-port.ts";
 import { type HttpServer, type Readiness, startHttpServer } from "../http/server.ts";
 import { serverMaterial } from "../identity.ts";
 import { nodeLimits } from "../link/node-limits.ts";
+import { ownPlace } from "../peers/own-place.ts";
+import { reportToLeader } from "../peers/report-to-leader.ts";
 import type { ServeOptions } from "../rpc/serve.ts";
-import { addDestination, addStandardServices, ownDefinitions, servedDefinitions } from "../services.ts";
+import {
+  addDestination,
+  addStandardServices,
+  leaderDefinitions,
+  ownDefinitions,
+  servedDefinitions,
+} from "../services.ts";
 import type { ClusterView } from "../state/cluster-view.ts";
 import { openView } from "../state/open-view.ts";
 import type { FollowedStore, Leader } from "../store/index.ts";
@@ -102,6 +110,11 @@ export async function startFollower(options: FollowerOptions): Promise<Follower>
     serving,
     leaving: leaving.signal,
   });
+  const stopReporting = reportToLeader({
+    own: ownPlace(options),
+    ...{ store, clock, log },
+    client: (signal) => link.client(signal),
+  });
   const http = await openHttp(options, port, metrics, () => readinessOf(store, link));
   port.observer.material = (material) => http.reload(material);
   const plain = await openPlain(options, directory, serving);
@@ -111,6 +124,7 @@ export async function startFollower(options: FollowerOptions): Promise<Follower>
     stopHealth();
     stopWatching();
     leaving.abort();
+    stopReporting();
     link.close();
     await http.close();
   };
@@ -149,7 +163,8 @@ function addFollowerServices(
 ): readonly ServiceDefinition[] {
   const { port, link, directory, serving, leaving } = parts;
   const { server, identify } = port;
-  const forwarded = [...servedDefinitions, ...further].filter((it) => !ownDefinitions.includes(it));
+  const notForwarded = [...ownDefinitions, ...leaderDefinitions];
+  const forwarded = [...servedDefinitions, ...further].filter((it) => !notForwarded.includes(it));
   const { monotonicMs, observe } = serving;
   for (const definition of forwarded)
     forward(server, definition, {

@@ -10,6 +10,7 @@ import { CoordinatorError } from "../errors.ts";
 import type { HistoryGuard } from "../link/history-guard.ts";
 import type { RefusalLog } from "../link/refusal-log.ts";
 import { decodeJsonRecord, encodeJsonRecord } from "../model/codec.ts";
+import type { EventRecorder } from "../model/event.ts";
 import { coordinatorTokenKey } from "../model/keys.ts";
 import type { CallContext } from "../rpc/caller.ts";
 import type { Store, StoredRecord } from "../store/index.ts";
@@ -22,6 +23,7 @@ export interface EnrollCoordinatorOptions {
   readonly store: Store;
   readonly clock: Clock;
   readonly log: Logger;
+  readonly events: EventRecorder;
   readonly refusals: RefusalLog;
   /** The history check. A store that is out of date may not know that a token was used. */
   readonly history: Pick<HistoryGuard, "refusal">;
@@ -39,7 +41,7 @@ export async function enrollCoordinator(
   context: CallContext,
   options: EnrollCoordinatorOptions,
 ): Promise<JoinResponse> {
-  const { store, clock, log, history, readKeyFiles } = options;
+  const { store, clock, log, events, history, readKeyFiles } = options;
   if (history.refusal !== undefined) throw new CoordinatorError("FAILED_PRECONDITION", history.refusal);
   const { stored, token } = await findToken(request, store);
   if (stored === undefined || token === undefined) throw refused(request, context, options, "WRONG_SECRET");
@@ -59,6 +61,10 @@ export async function enrollCoordinator(
     { event: "coordinator-joined", name, peer: context.peer, token: token.id, files: paths },
     "coordinator-joined",
   );
+  events.record({
+    ...{ namespace: "", kind: "coordinator", name, type: "Warning", reason: "CoordinatorJoined" },
+    message: `a further coordinator got the keys of the cluster with the token ${token.id}, from ${context.peer}`,
+  });
   return { files: [...files] };
 }
 

@@ -20,8 +20,10 @@ const methods = definitions.flatMap((definition) => Object.values(definition).ma
 const node: Caller = { kind: "node", nodeId: nodeId("n1") };
 const ANONYMOUS: Caller = { kind: "anonymous" };
 
+type Wanted = Role | "node" | "anyone" | "coordinator" | "cluster admin" | "cluster viewer";
+
 /** The requirement of each method, written a second time on purpose, so that a change of rights shows here. */
-const EXPECTED: Readonly<Record<string, Role | "node" | "anyone" | "cluster admin" | "cluster viewer">> = {
+const EXPECTED: Readonly<Record<string, Wanted>> = {
   "/forest.v1.ForageService/ApplyResources": "editor",
   "/forest.v1.ForageService/WatchRollout": "viewer",
   "/forest.v1.ForageService/DeleteResources": "editor",
@@ -70,6 +72,7 @@ const EXPECTED: Readonly<Record<string, Role | "node" | "anyone" | "cluster admi
   "/forage.operator.v1.OperatorService/RetireAuthority": "cluster admin",
   "/forage.operator.v1.OperatorService/CreateJoinToken": "cluster admin",
   "/forage.operator.v1.OperatorService/CreateCoordinatorToken": "cluster admin",
+  "/forage.operator.v1.OperatorService/ListCoordinators": "cluster viewer",
   "/forage.operator.v1.OperatorService/CreateApiToken": "cluster admin",
   "/forage.operator.v1.OperatorService/ListApiTokens": "cluster admin",
   "/forage.operator.v1.OperatorService/ListAudit": "cluster admin",
@@ -83,6 +86,7 @@ const EXPECTED: Readonly<Record<string, Role | "node" | "anyone" | "cluster admi
   "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": "viewer",
   "/forage.agent.v1.EnrollmentService/Join": "anyone",
   "/forage.coordinator.v1.CoordinatorEnrollmentService/Join": "anyone",
+  "/forage.coordinator.v1.CoordinatorService/Report": "coordinator",
   "/forage.agent.v1.AgentService/Connect": "node",
   "/forage.agent.v1.AgentService/Renew": "node",
   "/forage.agent.v1.AgentService/Serve": "node",
@@ -128,6 +132,11 @@ for (const method of methods) {
     test("nodes", () => {
       const allowed = wanted === "anyone" || wanted === "node";
       assert.equal(refusal(node, method, "shop"), allowed ? undefined : "PERMISSION_DENIED");
+    });
+    test("other coordinators", () => {
+      const caller: Caller = { ...ANONYMOUS, forwarded: true, coordinator: "c2" };
+      const allowed = wanted === "anyone" || wanted === "coordinator";
+      assert.equal(refusal(caller, method, "shop"), allowed ? undefined : "UNAUTHENTICATED");
     });
     for (const held of ROLES) {
       test(`a ${held} of every namespace`, () => {

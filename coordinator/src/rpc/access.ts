@@ -3,6 +3,7 @@ import { CoordinatorError } from "../errors.ts";
 import type { Caller } from "./caller.ts";
 
 const ANYONE = { who: "anyone" } as const;
+const COORDINATOR = { who: "coordinator" } as const;
 const NODE = { who: "node" } as const;
 const inNamespace = (role: Role) => ({ who: "user", role, scope: "namespace" }) as const;
 const inCluster = (role: Role) => ({ who: "user", role, scope: "cluster" }) as const;
@@ -48,6 +49,7 @@ export const methodTable: MethodTable = {
   "/forage.operator.v1.OperatorService/Rebalance": inCluster("admin"),
   "/forage.operator.v1.OperatorService/CreateJoinToken": inCluster("admin"),
   "/forage.operator.v1.OperatorService/CreateCoordinatorToken": inCluster("admin"),
+  "/forage.operator.v1.OperatorService/ListCoordinators": inCluster("viewer"),
   "/forage.operator.v1.OperatorService/CreateApiToken": inCluster("admin"),
   "/forage.operator.v1.OperatorService/ListNamespaces": inNamespace("viewer"),
   "/forage.operator.v1.OperatorService/SetNamespacePolicy": inCluster("admin"),
@@ -71,6 +73,7 @@ export const methodTable: MethodTable = {
   "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": inNamespace("viewer"),
   "/forage.agent.v1.EnrollmentService/Join": ANYONE,
   "/forage.coordinator.v1.CoordinatorEnrollmentService/Join": ANYONE,
+  "/forage.coordinator.v1.CoordinatorService/Report": COORDINATOR,
   "/forage.agent.v1.AgentService/Connect": NODE,
   "/forage.agent.v1.AgentService/Renew": NODE,
   "/forage.agent.v1.AgentService/Serve": NODE,
@@ -100,6 +103,7 @@ export const methodTable: MethodTable = {
 };
 
 const RENEWAL = "/forage.agent.v1.AgentService/Renew";
+const REPORT = "/forage.coordinator.v1.CoordinatorService/Report";
 const CONNECTION = "/forage.agent.v1.AgentService/Connect";
 
 const IN_NAMESPACE_OF_WORKSPACES =
@@ -127,6 +131,7 @@ export function assertMayCall(caller: Caller, method: string, request: unknown):
   if (caller.kind === "anonymous" && caller.expiredNode !== undefined && method === RENEWAL) return;
   // A node that the store doesn't know may have joined after an old copy of the store was made. Its hello is read and refused.
   if (caller.kind === "anonymous" && caller.refusedNode !== undefined && method === CONNECTION) return;
+  if (caller.kind === "anonymous" && caller.coordinator !== undefined && method === REPORT) return;
   if (!handlerDecides.has(method)) {
     check(caller, method, namespaceOf(request));
     return;
@@ -164,6 +169,8 @@ function explain(reason: Denial, caller: Caller, method: string, namespace: stri
       return `${method} is for nodes with a certificate only`;
     case "USERS_ONLY":
       return `${method} is not for nodes: use a token`;
+    case "COORDINATORS_ONLY":
+      return `${method} is for other coordinators only`;
     case "MISSING_ROLE":
       return `${method} needs the role ${required?.who === "user" ? required.role : ""}; this token does not hold it`;
     case "WRONG_NAMESPACE":

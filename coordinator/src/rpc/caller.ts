@@ -13,6 +13,8 @@ export type Caller = IdentifiedCaller & {
   readonly refusedNode?: NodeId;
   /** Whether the call of an anonymous caller comes through the connection of another coordinator. */
   readonly forwarded?: boolean;
+  /** The id of another coordinator that makes the call for itself. */
+  readonly coordinator?: string;
   /** The id of the API token of a caller that has one. */
   readonly tokenId?: string;
 };

@@ -26,7 +26,7 @@ test("a forwarded caller is the caller that was described", () => {
     ],
   ];
   for (const [caller, expected] of callers)
-    assert.deepEqual(forwardedCaller(headers(encodeCaller(caller) ?? "")), expected);
+    assert.deepEqual(forwardedCaller(headers(encodeCaller(caller) ?? ""), "c2"), expected);
 });
 
 test("a caller with a token is not described, because the token is passed on", () => {
@@ -43,7 +43,7 @@ test("a description that can't be read makes an anonymous caller", () => {
     '{"node":"../x","serial":"a1"}',
     '{"node":7,"serial":"a"}',
   ]) {
-    const { kind } = forwardedCaller(headers(text));
+    const { kind } = forwardedCaller(headers(text), "c2");
     assert.equal(kind, "anonymous", text);
   }
 });
@@ -57,7 +57,9 @@ test("only a coordinator's certificate lets a call speak for another caller", ()
     serial: "b2",
   });
   assert.equal(callerOf(metadata, { kind: "client", name: "ci" }).kind, "anonymous");
-  assert.equal(callerOf(new Metadata(), { kind: "coordinator", name: "c2" }).kind, "anonymous");
+  const own = callerOf(new Metadata(), { kind: "coordinator", name: "c2" });
+  assert.deepEqual([own.kind, own.coordinator], ["anonymous", "c2"]);
+  assert.equal(callerOf(metadata, { kind: "coordinator", name: "c2" }).coordinator, undefined);
   const stranger = { kind: "anonymous", remoteAddress: "192.0.2.1:1" } as const;
   assert.equal(identify(metadata, stranger, OPTIONS).kind, "anonymous");
 });

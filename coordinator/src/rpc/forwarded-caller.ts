@@ -24,11 +24,12 @@ export function encodeCaller(caller: Caller): string | undefined {
   }
 }
 
-/** Returns the caller that another coordinator describes. One that can't be read is anonymous. */
-export function forwardedCaller(metadata: Metadata): Caller {
+/** Returns the caller that another coordinator describes, or that coordinator. A description that can't be read is anonymous. */
+export function forwardedCaller(metadata: Metadata, coordinator: string): Caller {
   const anonymous = { kind: "anonymous", forwarded: true } as const;
   const header = metadata.get(FORWARDED_CALLER_KEY)[0];
-  if (header === undefined) return { ...anonymous, problem: "a coordinator makes calls for others only" };
+  if (header === undefined)
+    return { ...anonymous, coordinator, problem: "a coordinator makes such calls for others only" };
   const { node, serial, problem, expired, refused } = parsed(String(header));
   if (isNodeId(node) && typeof serial === "string") return { kind: "node", nodeId: node, serial };
   const { nodeId, serial: expiredSerial } = isObject(expired) ? expired : {};

@@ -19,7 +19,7 @@ export function identify(metadata: Metadata, peer: Peer, options: IdentifyOption
   if (peer.kind === "authenticated") {
     if (peer.identity.kind === "node")
       return { kind: "node", nodeId: peer.identity.nodeId, serial: peer.identity.serial };
-    if (peer.identity.kind === "coordinator") return forwardedCaller(metadata);
+    if (peer.identity.kind === "coordinator") return forwardedCaller(metadata, peer.identity.name);
     return {
       kind: "anonymous",
       problem: "certificates of machine clients carry no role: send a bearer token",

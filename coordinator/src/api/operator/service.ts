@@ -18,6 +18,7 @@ import type { EventRecorder } from "../../model/event.ts";
 import { joinTokenKey, resourceKey } from "../../model/keys.ts";
 import { hasLabels } from "../../model/labels.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
+import type { CoordinatorTable } from "../../peers/coordinator-table.ts";
 import { assertNamespace } from "../../rpc/access.ts";
 import { type CallContext, callerName } from "../../rpc/caller.ts";
 import type { Handlers } from "../../rpc/serve.ts";
@@ -72,6 +73,8 @@ export interface OperatorOptions
     capacity(request: wire.CapacityRequest): Promise<wire.CapacityResponse>;
   };
   readonly events: EventLog & EventRecorder;
+  /** The coordinators of the cluster. Undefined: they are not known, as in simulations. */
+  readonly coordinators?: Pick<CoordinatorTable, "list"> | undefined;
   readonly unschedulable: UnschedulablePods;
   readonly rollouts: RolloutSource;
   readonly broker: SessionBroker;
@@ -115,6 +118,7 @@ export function operatorService(options: OperatorOptions): Handlers<typeof Opera
     ...namespaceHandlers(options),
     createJoinToken: async (request) => createJoinToken(request, options),
     createCoordinatorToken: (request) => createCoordinatorToken(request, options),
+    listCoordinators: async () => ({ coordinators: [...(options.coordinators?.list() ?? [])] }),
     createApiToken: (request, { caller }) => createApiToken(request, caller, options),
     listApiTokens: () => listApiTokens(options),
     listAudit: (request) => listAudit(request, options),

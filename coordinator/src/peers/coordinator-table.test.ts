@@ -1,0 +1,80 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { VirtualClock } from "@forage/common/virtual-clock";
+import { toEpochMs } from "../model/timestamp.ts";
+import type { StoreHealth } from "../store/index.ts";
+import { CoordinatorTable } from "./coordinator-table.ts";
+
+test("lists the leader first, and each follower with its distance from the store", () => {
+  const { table, clock } = aTable();
+  const sinceMs = clock.nowMs();
+  clock.advance(5_000);
+  table.report(aReport("c3", { revision: 40n }), coordinator("id-3"));
+  table.report(aReport("c2", { revision: 42n, behindMs: 300n }), coordinator("id-2"));
+  clock.advance(2_000);
+  const [leader, ...followers] = table.list();
+  assert.deepEqual([leader?.name, leader?.leads, toEpochMs(leader?.leadsSince)], ["c1", true, sinceMs]);
+  assert.deepEqual(
+    followers.map(({ name, leads, ready, revisionsBehind }) => [name, leads, ready, revisionsBehind]),
+    [
+      ["c2", false, true, 0n],
+      ["c3", false, true, 2n],
+    ],
+  );
+  assert.equal(toEpochMs(followers[0]?.lastSeenAt), clock.nowMs() - 2_000);
+  table.report(aReport("c3", { revision: 42n }), coordinator("id-3"));
+  assert.equal(table.list()[2]?.revisionsBehind, 0n, "the newest report counts");
+});
+
+test("a follower that is silent or does not read the store is not ready, and is forgotten after an hour", () => {
+  const { table, clock } = aTable();
+  table.report(aReport("c2"), coordinator("id-2"));
+  table.report(aReport("c3", { behindMs: 6_000n }), coordinator("id-3"));
+  assert.match(table.list()[2]?.message ?? "", /has not read the store for 6 s/);
+  clock.advance(11_000);
+  const [, silent] = table.list();
+  assert.deepEqual([silent?.ready, silent?.message], [false, "it has not reported for 11 s"]);
+  clock.advance(3_600_000);
+  assert.equal(table.list().length, 1);
+});
+
+test("the leader is not ready while the store takes no writes", () => {
+  const { table, setHealth } = aTable();
+  setHealth({ status: "read-only", reason: "unavailable", message: "etcd does not answer" });
+  const [leader] = table.list();
+  assert.deepEqual([leader?.ready, leader?.message], [false, "etcd does not answer"]);
+});
+
+test("takes reports of coordinators only, and of a limited number and size", () => {
+  const { table } = aTable();
+  for (const caller of [{ kind: "anonymous" }, { kind: "user", name: "u", grants: [] }] as const)
+    assert.throws(() => table.report(aReport("c2"), caller), { code: "PERMISSION_DENIED" });
+  for (const report of [
+    aReport(""),
+    aReport("c".repeat(301)),
+    aReport("c2", { addresses: ["a".repeat(301)] }),
+  ])
+    assert.throws(() => table.report(report, coordinator("id-2")), { code: "INVALID" });
+  for (let at = 10; at < 40; at++) table.report(aReport(`c${at}`), coordinator(`id-${at}`));
+  assert.equal(table.list().length, 17);
+  assert.equal(table.list()[1]?.name, "c24", "those that have been silent for the longest time are dropped");
+});
+
+function aTable() {
+  const clock = new VirtualClock();
+  let health: StoreHealth = { status: "ok" };
+  const store = { revision: 42, health: () => health };
+  const table = new CoordinatorTable({ own: { name: "c1", addresses: ["10.0.0.1:7600"] }, store, clock });
+  const setHealth = (next: StoreHealth): void => {
+    health = next;
+  };
+  return { table, clock, setHealth };
+}
+
+function aReport(name: string, fields: { revision?: bigint; behindMs?: bigint; addresses?: string[] } = {}) {
+  return { name, addresses: [`${name}:7600`], revision: 42n, behindMs: 0n, ...fields };
+}
+
+function coordinator(id: string) {
+  return { kind: "anonymous", forwarded: true, coordinator: id } as const;
+}

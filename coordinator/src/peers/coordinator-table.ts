@@ -1,0 +1,135 @@
+import type { ReportRequest, ReportResponse } from "@forage/proto/forage/coordinator/v1/coordinator";
+import type * as wire from "@forage/proto/forage/operator/v1/operator";
+import { CoordinatorError } from "../errors.ts";
+import { toTimestamp } from "../model/timestamp.ts";
+import type { Caller } from "../rpc/caller.ts";
+import type { Store } from "../store/index.ts";
+import type { Clock } from "../time/clock.ts";
+
+/** This coordinator, which leads. */
+export interface OwnPlace {
+  /** The host name. */
+  readonly name: string;
+  /** HOST:PORT at which others reach it, the preferred one first. */
+  readonly addresses: readonly string[];
+}
+
+export interface CoordinatorTableOptions {
+  readonly own: OwnPlace;
+  readonly store: Pick<Store, "revision" | "health">;
+  readonly clock: Pick<Clock, "nowMs" | "monotonicMs">;
+}
+
+interface Follower {
+  readonly report: ReportRequest;
+  readonly revisionsBehind: number;
+  readonly reportedMs: number;
+  /** The wall clock's time of the report. */
+  readonly seenAtMs: number;
+}
+
+/** A follower reports every 2 s. */
+const SILENT_MS = 10_000;
+/** A follower reads the store every second, so that it is behind after a few failures. */
+const BEHIND_MS = 5_000;
+/** A coordinator that was removed from the cluster is shown for this time. */
+const FORGET_MS = 3_600_000;
+/** Three are usual, and etcd has no more than nine members. */
+const MAX_FOLLOWERS = 16;
+const MAX_ADDRESSES = 32;
+const MAX_TEXT_LENGTH = 300;
+
+/** The coordinators of the cluster, as the one that leads knows them from their reports. */
+export class CoordinatorTable {
+  readonly #options: CoordinatorTableOptions;
+  readonly #sinceMs: number;
+  /** By the coordinator's id. */
+  readonly #followers = new Map<string, Follower>();
+
+  constructor(options: CoordinatorTableOptions) {
+    this.#options = options;
+    this.#sinceMs = options.clock.nowMs();
+  }
+
+  /** Takes the report of a coordinator that follows. Throws PERMISSION_DENIED for other callers, and INVALID. */
+  report(report: ReportRequest, caller: Caller): ReportResponse {
+    if (caller.kind !== "anonymous" || caller.coordinator === undefined)
+      throw new CoordinatorError("PERMISSION_DENIED", "only coordinators report");
+    checkReport(report);
+    const { store, clock } = this.#options;
+    const id = caller.coordinator;
+    const revisionsBehind = Math.max(0, store.revision - Number(report.revision));
+    this.#followers.delete(id);
+    this.#followers.set(id, {
+      ...{ report, revisionsBehind },
+      ...{ reportedMs: clock.monotonicMs(), seenAtMs: clock.nowMs() },
+    });
+    this.#forget();
+    return {};
+  }
+
+  /** Returns the leader, and the followers in the order of their names and addresses. */
+  list(): readonly wire.Coordinator[] {
+    this.#forget();
+    const followers = [...this.#followers.values()].map((it) => this.#followerView(it));
+    followers.sort((a, b) => compare(placeOf(a), placeOf(b)));
+    return [this.#ownView(), ...followers];
+  }
+
+  #ownView(): wire.Coordinator {
+    const { own, store } = this.#options;
+    const health = store.health();
+    const message = health.status === "ok" ? "" : health.status === "closed" ? "it stops" : health.message;
+    return {
+      ...{ name: own.name, addresses: [...own.addresses], leads: true, ready: message === "", message },
+      leadsSince: toTimestamp(this.#sinceMs),
+      ...{ behindMs: 0n, revisionsBehind: 0n, lastSeenAt: undefined },
+    };
+  }
+
+  #followerView({ report, revisionsBehind, reportedMs, seenAtMs }: Follower): wire.Coordinator {
+    const { clock } = this.#options;
+    const { name, addresses, behindMs } = report;
+    const silentMs = Math.max(0, clock.monotonicMs() - reportedMs);
+    const message = problemOf(silentMs, Number(behindMs));
+    return {
+      ...{ name, addresses, leads: false, ready: message === "", message },
+      ...{ leadsSince: undefined, behindMs, revisionsBehind: BigInt(revisionsBehind) },
+      lastSeenAt: toTimestamp(seenAtMs),
+    };
+  }
+
+  /** Reports move a coordinator to the end, so that the first ones have been silent for the longest time. */
+  #forget(): void {
+    const { clock } = this.#options;
+    for (const [id, { reportedMs }] of this.#followers) {
+      const isOld = clock.monotonicMs() - reportedMs > FORGET_MS;
+      if (!isOld && this.#followers.size <= MAX_FOLLOWERS) return;
+      this.#followers.delete(id);
+    }
+  }
+}
+
+function problemOf(silentMs: number, behindMs: number): string {
+  if (silentMs > SILENT_MS) return `it has not reported for ${Math.round(silentMs / 1000)} s`;
+  if (behindMs > BEHIND_MS)
+    return `it has not read the store for ${Math.round(behindMs / 1000)} s: etcd does not answer it`;
+  return "";
+}
+
+function checkReport({ name, addresses }: ReportRequest): void {
+  const invalid = (field: string, description: string): CoordinatorError =>
+    new CoordinatorError("INVALID", `${field}: ${description}`, { violations: [{ field, description }] });
+  if (name === "" || name.length > MAX_TEXT_LENGTH)
+    throw invalid("name", `must have 1 to ${MAX_TEXT_LENGTH} characters`);
+  if (addresses.length > MAX_ADDRESSES || addresses.some(({ length }) => length > MAX_TEXT_LENGTH))
+    throw invalid("addresses", `must be at most ${MAX_ADDRESSES} of ${MAX_TEXT_LENGTH} characters`);
+}
+
+function placeOf({ name, addresses }: wire.Coordinator): string {
+  return `${name} ${addresses.join()}`;
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
