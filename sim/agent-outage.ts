@@ -29,7 +29,7 @@ const OUTAGES = [
 type Outage = (typeof OUTAGES)[number];
 
 const DAY_MS = 86_400_000;
-/** Longer than the longest back-off of agents and the coordinator's own delays together. */
+/** Longer than the agents' longest back-off and the coordinator's delays together. */
 const REST_MS = 12 * 60_000;
 const REPLICAS = 4;
 

@@ -187,15 +187,15 @@ export class HostServiceNetwork implements ServiceNetwork {
   restart(): () => void {
     const connection = ++this.#connection;
     this.#services.restart();
-    this.#balancer?.heard(false);
+    this.#balancer?.setCurrent(false);
     return () => {
-      if (connection === this.#connection) this.#balancer?.heard(false);
+      if (connection === this.#connection) this.#balancer?.setCurrent(false);
     };
   }
 
   take(update: ServiceUpdate): void {
     this.#services.take(update);
-    if (!update.more) this.#balancer?.heard(true);
+    if (!update.more) this.#balancer?.setCurrent(true);
   }
 
   problems(): readonly string[] {

@@ -31,12 +31,12 @@ const balancer = new LoadBalancer({
   onEvent: (event, fields) => stdout.write(`${event} ${JSON.stringify(fields)}\n`),
   onProblem: (event, error) => stdout.write(`${event} ${error}\n`),
 });
-balancer.heard(begin.heard);
+balancer.setCurrent(begin.heard);
 if (begin.started) await balancer.start();
 stdout.write("ready\n");
 for await (const line of createInterface(stdin)) {
   const { heard, started } = take(line);
-  balancer.heard(heard);
+  balancer.setCurrent(heard);
   await (started ? balancer.start() : balancer.update());
 }
 await balancer.close();

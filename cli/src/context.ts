@@ -81,7 +81,7 @@ export interface Listing<Row> {
   readonly single?: boolean;
 }
 
-/** Prints rows the way `-o` says. */
+/** Prints rows in the format that `-o` selects. */
 export function printListing<Row>(context: Printing, listing: Listing<Row>): void {
   const { format, world, paint } = context;
   const { rows, columns } = listing;

@@ -225,7 +225,7 @@ export class ConfigError extends Error {
   override readonly name = "ConfigError";
 }
 
-/** The configuration, and what else stands on the command line. */
+/** Returns the configuration and the other arguments of the command line. */
 export function readCommandLine(
   argv: readonly string[],
   environment: Readonly<Record<string, string | undefined>>,

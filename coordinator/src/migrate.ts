@@ -32,13 +32,13 @@ interface Place<S extends DurableStore = DurableStore> {
   open(): Promise<S>;
   /** @throws StoreError NOT_EMPTY where there is a store. */
   restore(file: string): Promise<unknown>;
-  /** Closes the store and takes it away, so that it isn't opened by mistake. */
+  /** Closes the store and renames or empties it, so that it isn't opened by mistake. */
   retire(store: S): Promise<void>;
 }
 
 /**
- * Moves the store to the other engine, into a new epoch: verified before, compared record by record after, and only
- * then taken away from its old place. A migration that was cut off is started again with the same command.
+ * Moves the store to the other engine, into a new epoch. Verifies the store first, compares all records afterwards, and retires
+ * the old place last. After an interruption the same command starts the migration again.
  */
 export function migrate(to: Engine, place: StorePlace, clock: Clock): Promise<MigrateResult> {
   const { etcd: settings } = place.store;

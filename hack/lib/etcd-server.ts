@@ -14,7 +14,7 @@ const STOP_GRACE_MS = 2_000;
 export interface EtcdServerOptions {
   /** PEM files for its clients' port. Default: plain text. */
   readonly tls?: { readonly cert: string; readonly key: string; readonly clientCa: string };
-  /** Default: a temporary directory, which `close` removes. */
+  /** The data directory. Default: a temporary one, which `close` removes. */
   readonly dataDir?: string;
 }
 

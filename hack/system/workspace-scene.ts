@@ -107,7 +107,7 @@ export class SmallDisk {
   }
 }
 
-/** Returns the second place of a disk, which stays writable. */
+/** Returns a second directory on the same disk, which stays writable. */
 function besides(directory: string): string {
   return `${directory}.writable`;
 }

@@ -47,7 +47,7 @@ export class JsonMessageReader<Node> {
     this.#notation = notation;
   }
 
-  /** Undefined if the node isn't an object. Fields with faults are left out. */
+  /** Reads a message of the type. Returns undefined if the node isn't an object, and leaves out fields with faults. */
   read(node: Node, type: string, path = "", depth = 0): JsonObject | undefined {
     const view = this.#notation.view(node, path);
     if (view.kind === "unknown") return undefined;

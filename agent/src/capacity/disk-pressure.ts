@@ -14,7 +14,7 @@ export interface DiskPressure {
   readonly message: string;
 }
 
-/** Unless the operator says how much: a twentieth, but no more than large disks are to keep idle. */
+/** The share of the disk that is kept free by default. It is bounded, so that large disks don't keep much room idle. */
 const BYTES_SHARE = 0.05;
 const BYTES_MOST = 2 * 2 ** 30;
 const INODES_SHARE = 0.05;

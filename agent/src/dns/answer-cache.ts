@@ -20,7 +20,7 @@ const DEFAULT_MAX_BYTES = 2 * 1024 * 1024;
 /** A wrong answer must not stay for days. */
 const LONGEST_SECONDS = 300;
 
-/** Answers of other servers, for as long as these say. The longest unused are dropped first. */
+/** Caches the answers of other servers for their time to live. Drops those first that have been unused for the longest time. */
 export class AnswerCache {
   readonly #options: Required<AnswerCacheOptions>;
   readonly #kept = new Map<string, Kept>();

@@ -181,7 +181,7 @@ function reverse(name: string, ip: string, type: string, dependencies: LookupDep
   return { kind: "elsewhere" };
 }
 
-/** The address that a name of the reverse tree is about, as the kernel writes it; undefined: it is no such name. */
+/** Returns the address that a reverse name (`in-addr.arpa`, `ip6.arpa`) stands for, in the kernel's notation. Undefined if it is no such name. */
 function reversedAddress(name: string): string | undefined {
   if (name.endsWith(".in-addr.arpa"))
     return name.slice(0, -".in-addr.arpa".length).split(".").reverse().join(".");

@@ -40,7 +40,7 @@ export interface TaskDriver {
   stop(taskId: string, stop: StopOptions, signal: AbortSignal): Promise<void>;
   /** Removes the task's container and forgets the task. Rejects a running task without `force`. */
   destroy(taskId: string, force: boolean): Promise<void>;
-  /** Returns `task`, its `result` and both timestamps in any state: Nomad's agent crashes without. */
+  /** Returns `task`, its `result` and both timestamps in any state: Nomad's agent crashes without them. */
   inspect(taskId: string): Promise<InspectTaskResponse>;
   /** Yields a sample now and one each interval; ends when the task exits. */
   stats(taskId: string, intervalMs: number, signal: AbortSignal): AsyncIterable<TaskStats>;

@@ -47,7 +47,7 @@ const WARMING: Readonly<Record<string, Subscription>> = {
   "cluster_manager.warming_clusters": "clusters",
 };
 
-/** Over the unix socket at `socketPath`. */
+/** Calls Envoy's administration interface on the Unix socket at `socketPath`. */
 export class EnvoyAdminSocket implements EnvoyAdmin {
   readonly #socketPath: string;
 

@@ -180,11 +180,11 @@ export class HostGateway implements Gateway {
   async #keepServing(signal: AbortSignal): Promise<void> {
     const { proxy, clock, bootstrap } = this.#parts;
     if (clock.monotonicMs() < this.#againAtMs || (await proxy.isRunning())) return;
-    if (!existsSync(bootstrap.places.bootstrap)) return this.#tell({ ready: false, message: NO_FILES });
+    if (!existsSync(bootstrap.places.bootstrap)) return this.#report({ ready: false, message: NO_FILES });
     await this.#startProxy(proxy, signal);
     if (signal.aborted) return;
     this.#failures = 0;
-    if (this.#status !== undefined) this.#tell({ ready: true, message: LOST_STATE });
+    if (this.#status !== undefined) this.#report({ ready: true, message: LOST_STATE });
   }
 
   /** Ends an Envoy whose directory was removed: it could never be configured again. Returns whether it did. */
@@ -266,7 +266,7 @@ export class HostGateway implements Gateway {
     const { version } = known;
     const found = await this.#config.hosts.apply(known, services.services);
     const ready = (await admin.listeners()).has("http");
-    this.#tell({
+    this.#report({
       ready,
       message: found.map(problemText).join("; "),
       version,
@@ -285,7 +285,7 @@ export class HostGateway implements Gateway {
     this.#viewChanged = true;
     this.#againLater();
     onEvent("gateway-not-served", { err: error });
-    this.#tell({ ready: false, message });
+    this.#report({ ready: false, message });
   }
 
   #againLater(): void {
@@ -321,10 +321,10 @@ export class HostGateway implements Gateway {
   }
 
   #retired(): void {
-    if (this.#status !== undefined) this.#tell({ ready: false, message: "this node is no gateway" });
+    if (this.#status !== undefined) this.#report({ ready: false, message: "this node is no gateway" });
   }
 
-  #tell(news: Partial<GatewayStatus>): void {
+  #report(news: Partial<GatewayStatus>): void {
     const version = this.#status?.version ?? 0n;
     const { ready = false, message = "", problems = [] } = news;
     const status: GatewayStatus = {

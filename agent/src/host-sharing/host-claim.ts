@@ -94,7 +94,7 @@ function namespaceDirectory(namespace: string): string {
   return namespace.replace(/[^a-z0-9]/g, "");
 }
 
-/** Runs it while no other agent of the host changes the directory. */
+/** Calls `run` while no other agent of the host can change the directory. */
 async function withLock<T>({ directory, clock }: HostClaimOptions, run: () => Promise<T>): Promise<T> {
   const never = new AbortController().signal;
   let lock = await lockDirectory(directory);

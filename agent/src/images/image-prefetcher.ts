@@ -101,10 +101,10 @@ export class ImagePrefetcher {
       else if (state.kind === "failed") retryMs = Math.min(retryMs, state.notBeforeMs - clock.monotonicMs());
     }
     this.#cancel = Number.isFinite(retryMs) ? clock.schedule(retryMs, () => this.#look()) : undefined;
-    if (states.length > 0) this.#tell(states.map(({ wish, state }) => pullOf(wish.asked.id, state)));
+    if (states.length > 0) this.#report(states.map(({ wish, state }) => pullOf(wish.asked.id, state)));
   }
 
-  #tell(images: ImagePull[]): void {
+  #report(images: ImagePull[]): void {
     const text = JSON.stringify(images);
     if (text === this.#told) return;
     this.#told = text;

@@ -9,7 +9,7 @@ export interface StoredImage {
 }
 
 export interface CollectionLimits {
-  /** Unused for so long, an image goes; 0: never for its age. */
+  /** An image that has been unused for this time is removed. 0: images are not removed for their age. */
   readonly unusedMs: number;
   /** Used shares of the file system that images lie on, in percent: above `high` images go until it is at `low`. */
   readonly highPercent: number;

@@ -25,7 +25,7 @@ const UID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$/;
 
 export interface Snapshot {
   readonly clusterId: string;
-  /** Higher than before: the operator put the coordinator back to older data on purpose. Default: as before. */
+  /** The coordinator's epoch. A higher one than before means that the operator restored older data on purpose. Default: unchanged. */
   readonly epoch?: bigint;
   readonly revision: bigint;
   /** The history of the coordinator's data that the revision belongs to. */

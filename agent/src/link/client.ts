@@ -85,7 +85,7 @@ export function toLinkError(error: unknown): LinkError {
 // The texts of OpenSSL for a certificate of the coordinator, or of its authority, that is not valid at this host's time.
 const OUT_OF_TIME = /certificate (is not yet valid|has expired)|CERT_NOT_YET_VALID|CERT_HAS_EXPIRED/i;
 
-/** Adds to the text of a failed TLS connection which clocks may be wrong. */
+/** Puts advice to compare clocks before the message of a TLS connection that failed because of a certificate's dates. */
 function withClockAdvice(details: string): string {
   if (!OUT_OF_TIME.test(details)) return details;
   const advice =

@@ -33,7 +33,7 @@ export class CoordinatorAddresses {
     this.#at = (this.#at + 1) % this.#all.length;
   }
 
-  /** Adds the address, which is the current one whenever it is read. */
+  /** Returns the options with an `address` that is the current one at each read. */
   with<Options extends object>(options: Options): Options & { readonly address: CoordinatorAddress } {
     const current = (): CoordinatorAddress => this.current;
     return {

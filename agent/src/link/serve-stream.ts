@@ -113,10 +113,10 @@ export async function serveStream(connection: Connection, options: StreamOptions
 
 /** Sends the gateway's status now and after each change, which is seldom. Returns a function that stops it. */
 function reportGateway(connection: Connection, gateway: Gateway): () => void {
-  const tell = (value: GatewayStatus): void => void connection.send({ $case: "gateway", value });
+  const report = (value: GatewayStatus): void => void connection.send({ $case: "gateway", value });
   const status = gateway.status();
-  if (status !== undefined) tell(status);
-  return gateway.subscribe(tell);
+  if (status !== undefined) report(status);
+  return gateway.subscribe(report);
 }
 
 async function takeAssignment(

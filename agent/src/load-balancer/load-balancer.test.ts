@@ -12,7 +12,7 @@ const IPS = ["192.0.2.50", "192.0.2.51", "192.0.2.52"];
 test("all addresses are there before the first is announced, and each is announced seven times more", async (t) => {
   const { balancer, host, clock } = setUp(t);
   host.wanted(IPS);
-  balancer.heard(true);
+  balancer.setCurrent(true);
   await balancer.start();
   const kinds = host.calls.map((call) =>
     call.includes("arping") ? "announce" : call.split(" ").slice(0, 3).join(" "),
@@ -29,7 +29,7 @@ test("all addresses are there before the first is announced, and each is announc
 
 test("renews leases several times before they end, and runs nothing without addresses", async (t) => {
   const { balancer, host, clock } = setUp(t);
-  balancer.heard(true);
+  balancer.setCurrent(true);
   await balancer.start();
   await clock.pass(60_000);
   assert.equal(host.calls.length, 0, host.calls.join());
@@ -57,7 +57,7 @@ test("of two cut-off hosts without the address, the first one to find it unused 
   await clock.pass(25_000);
   assert.ok(host.has.has("192.0.2.50"));
   host.taken = true;
-  balancer.heard(true);
+  balancer.setCurrent(true);
   await balancer.update();
   await clock.pass(20_000);
   assert.ok(host.has.has("192.0.2.50"), "the coordinator's word counts more");
@@ -73,7 +73,7 @@ test("a host whose services are lost keeps the addresses it holds, until it has 
   assert.ok(host.calls.some((call) => call.startsWith("ip address replace 192.0.2.50/32")));
   assert.ok(host.has.has("192.0.2.50"));
   lost.is = false;
-  balancer.heard(true);
+  balancer.setCurrent(true);
   await balancer.start();
   assert.ok(!host.has.has("192.0.2.50"));
 });
@@ -97,7 +97,7 @@ test("a probe's answer after the coordinator has reconnected changes nothing", a
   host.taken = true;
   const looked = balancer.update();
   await settled();
-  balancer.heard(true);
+  balancer.setCurrent(true);
   answer.resolve();
   await looked;
   await balancer.update();
@@ -111,7 +111,7 @@ test("an address that can't be written down isn't given to the host", async (t) 
   const { balancer, host, held } = setUp(t);
   host.wanted(IPS.slice(0, 1));
   held.isFull = true;
-  balancer.heard(true);
+  balancer.setCurrent(true);
   await balancer.start();
   assert.deepEqual([...host.has], []);
   assert.match(balancer.problems().join(), /no space left/);
@@ -123,7 +123,7 @@ test("an address that can't be written down isn't given to the host", async (t) 
 test("a removed address is no longer announced, and nothing runs after close", async (t) => {
   const { balancer, host, clock } = setUp(t);
   host.wanted(IPS.slice(0, 2));
-  balancer.heard(true);
+  balancer.setCurrent(true);
   await balancer.start();
   host.wanted(IPS.slice(1, 2));
   await balancer.update();

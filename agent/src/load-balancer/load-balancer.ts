@@ -55,7 +55,7 @@ export class LoadBalancer {
   readonly #yielded = new Map<string, number>();
   readonly #announcing = new Map<string, () => void>();
   #started = false;
-  #inCharge = false;
+  #isCurrent = false;
   #problems: readonly string[] = [];
   /** Addresses of which it could not be found out whether another host has them. */
   readonly #unprobed = new Set<string>();
@@ -76,12 +76,12 @@ export class LoadBalancer {
     return this.update();
   }
 
-  /** Reports whether what is known of services is what the coordinator says now. */
-  heard(inCharge: boolean): void {
-    if (this.#inCharge === inCharge) return;
-    this.#inCharge = inCharge;
-    // Without it nothing changes for a while: it may be back at once.
-    if (inCharge) void this.update();
+  /** Sets whether the known services are those that the coordinator has now. */
+  setCurrent(isCurrent: boolean): void {
+    if (this.#isCurrent === isCurrent) return;
+    this.#isCurrent = isCurrent;
+    // Nothing changes while the coordinator is away: it may be back at once.
+    if (isCurrent) void this.update();
   }
 
   /** Services may have changed. Resolves when the host has what it should, or could not get it. */
@@ -142,7 +142,7 @@ export class LoadBalancer {
   async #settle(): Promise<void> {
     const { run, interface: setting } = this.#options;
     const links = await listLinks(run);
-    if (this.#inCharge) {
+    if (this.#isCurrent) {
       this.#yielded.clear();
       this.#unprobed.clear();
     } else await this.#lookForOthers(this.#wanted(), links);
@@ -240,7 +240,7 @@ export class LoadBalancer {
     if (claim === "unknown") this.#unprobed.add(ip);
     else this.#unprobed.delete(ip);
     // The coordinator may have reconnected meanwhile.
-    if (this.#inCharge) return;
+    if (this.#isCurrent) return;
     if (claim !== "taken") {
       this.#yielded.delete(ip);
       return;

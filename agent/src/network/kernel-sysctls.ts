@@ -22,7 +22,7 @@ export function isOfBridge(name: string, bridge: string): boolean {
   return name.includes(`/conf/${bridge}/`);
 }
 
-/** Reports whether the kernel has it at all. */
+/** Reports whether the kernel supports IPv6. */
 export async function hasIpv6(): Promise<boolean> {
   return access(join(PROC_SYS, IPV6_FORWARD)).then(
     () => true,

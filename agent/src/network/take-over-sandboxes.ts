@@ -54,7 +54,7 @@ export async function takeOverSandboxes(
   return { claims, spare, removed };
 }
 
-/** Returns what pods don't remember of themselves, as far as their sandboxes and the kernel's table have it. */
+/** Returns the sandboxes and host ports of pods that have lost their memory, read from the sandboxes' records and the kernel's table. */
 export async function findForgotten(
   known: readonly KnownPod[],
   claims: ReadonlyMap<string, SandboxRecord>,

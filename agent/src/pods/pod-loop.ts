@@ -99,7 +99,7 @@ export class PodLoop {
     this.wake();
   }
 
-  /** The namespace was found gone or unwired. */
+  /** Forgets the sandbox, whose namespace no longer exists or has lost its connection to the bridge. */
   sandboxLost(): void {
     void this.#remember(({ sandbox: _, ...rest }) => rest);
     this.#published = false;
@@ -150,7 +150,7 @@ export class PodLoop {
       this.#woken = false;
       this.#follow();
       const decision = nextStep(this.#view(), this.#dependencies.restartLimits);
-      this.#tell();
+      this.#report();
       if (decision.kind === "step") {
         if (isBackgroundStep(decision.step)) this.#send(decision.step, hardSignal);
         else await this.#do(decision.step, hardSignal);
@@ -294,7 +294,7 @@ export class PodLoop {
   }
 
   /** Sends the status up if it changed. */
-  #tell(): void {
+  #report(): void {
     const view = this.#view();
     void this.#remember((memory) =>
       withHealth(withTimes(memory, podStatus(view), view.nowMs), this.#pod, this.#probes.verdicts),

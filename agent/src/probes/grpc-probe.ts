@@ -28,13 +28,13 @@ export function askGrpcHealth(
   { port, service }: GrpcCheck,
   limit: TimeLimit,
 ): Promise<ProbeAnswer> {
-  return within(limit, (tell) => {
+  return within(limit, (report) => {
     const host = isIP(address) === 6 ? `[${address}]` : address;
     const session = connect(`http://${host}:${port}`);
-    session.on("error", (error) => tell(failureOf(error)));
+    session.on("error", (error) => report(failureOf(error)));
     // A server that hangs up without an error would otherwise be waited for.
-    session.on("close", () => tell(failure("the connection was closed without an answer")));
-    check(session, service, limit.timeoutMs, tell);
+    session.on("close", () => report(failure("the connection was closed without an answer")));
+    check(session, service, limit.timeoutMs, report);
     return { release: () => session.destroy() };
   });
 }
@@ -43,7 +43,7 @@ function check(
   session: ClientHttp2Session,
   service: string,
   timeoutMs: number,
-  tell: (answer: ProbeAnswer) => void,
+  report: (answer: ProbeAnswer) => void,
 ): void {
   const stream = session.request({
     [constants.HTTP2_HEADER_METHOD]: "POST",
@@ -62,7 +62,7 @@ function check(
   };
   stream.on("response", (headers) => {
     const httpStatus = headers[constants.HTTP2_HEADER_STATUS];
-    if (Number(httpStatus) !== 200) tell(failure(`HTTP ${httpStatus} instead of a gRPC answer`));
+    if (Number(httpStatus) !== 200) report(failure(`HTTP ${httpStatus} instead of a gRPC answer`));
     note(headers);
   });
   stream.on("trailers", note);
@@ -70,8 +70,8 @@ function check(
     if (body.byteLength < ANSWER_BYTES_MAX) body = Buffer.concat([body, chunk]);
   });
   // A connection that fails takes the stream with it, which then names it as its cause.
-  stream.on("error", (error) => tell(failureOf(error.cause ?? error)));
-  stream.on("end", () => tell(answerOf(status, detail, body)));
+  stream.on("error", (error) => report(failureOf(error.cause ?? error)));
+  stream.on("end", () => report(answerOf(status, detail, body)));
   stream.end(encodeRequest(service));
 }
 

@@ -50,7 +50,7 @@ async function systemctl(...args: readonly string[]): Promise<void> {
   );
 }
 
-/** Asks the agent itself, whose readiness includes a connection to the coordinator and a runtime that answers. */
+/** Requests the agent's own readiness, which includes its connection to the coordinator and an answer of the runtime. */
 async function readReadiness({ http: { listen } }: Config): Promise<Readiness | undefined> {
   if (listen === undefined)
     throw new SetupError("http.listen is off, so the agent's readiness can't be read");

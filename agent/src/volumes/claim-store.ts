@@ -31,7 +31,7 @@ export interface HeldClaim extends ReadyDirectory {
 }
 
 /**
- * Persistent claims: `<directory>/<namespace>/<name>/` with `claim.json`, `users/<pod uid>` for each pod that has it, and the data:
+ * Keeps persistent claims in `<directory>/<namespace>/<name>/` with `claim.json`, `users/<pod uid>` for each pod that has it, and the data:
  * `data.img` if it has a capacity and the host has loop devices, else the directory `data`.
  */
 export class ClaimStore {

@@ -57,7 +57,7 @@ export function visibleFrom(table: readonly MountEntry[], path: string): readonl
   return [{ device: home.device, root: join(home.root, rest) }, ...below];
 }
 
-/** Reports whether `inner` shows nothing that `outer` doesn't. */
+/** Reports whether all files of `inner` are also files of `outer`. */
 export function isPartOf(inner: Subtree, outer: Subtree): boolean {
   return (
     inner.device === outer.device && isWithin(inner.root, outer.root) && !inner.root.endsWith("//deleted")

@@ -2,7 +2,7 @@ import { X509Certificate } from "node:crypto";
 import { connect, type PeerCertificate } from "node:tls";
 import type { Endpoint } from "../config/settings.ts";
 
-/** The limit for a request that only improves a message: a coordinator that has just answered answers within it. */
+/** The time limit of a request that only improves an error message. The coordinator has just answered, so it answers in time. */
 const PROBE_TIMEOUT_MS = 2_000;
 
 /** The period in which a certificate is valid. */

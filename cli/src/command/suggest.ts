@@ -14,7 +14,7 @@ export function suggest(written: string, candidates: Iterable<string>): string |
   return best;
 }
 
-/** ` (did you mean "x"?)`, or nothing. */
+/** Returns ` (did you mean "x"?)`, or an empty text if no candidate is similar. */
 export function didYouMean(written: string, candidates: Iterable<string>): string {
   const candidate = suggest(written, candidates);
   return candidate === undefined ? "" : ` (did you mean "${candidate}"?)`;

@@ -21,7 +21,7 @@ const STYLES: Readonly<Record<FindingState, Style>> = {
   problem: "bad",
   unknown: "faint",
 };
-/** The coordinator makes itself a new certificate before these days begin. */
+/** The coordinator renews its certificate earlier than this number of days before the certificate's end. */
 const SERVER_CERTIFICATE_DAYS = 3;
 const AUTHORITY_DAYS = 90;
 

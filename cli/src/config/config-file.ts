@@ -12,7 +12,7 @@ const CONTEXT_KEYS = ["current", "contexts"] as const;
 export type FileSettings = { readonly [Key in (typeof SETTING_KEYS)[number]]?: string };
 
 export interface FoundConfig {
-  /** Undefined when there is no file, which is fine. */
+  /** The file's path. Undefined if there is no file: it is optional. */
   readonly path: string | undefined;
   /** The settings outside of any context. */
   readonly settings: FileSettings;

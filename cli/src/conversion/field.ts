@@ -10,7 +10,7 @@ export interface FieldOptions {
   readonly document: ManifestDocument;
   /** The variables of the shell; empty for notations without variables. */
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Replaces the variables in a text. Without it texts have none. */
+  /** Replaces the variables in a text. Default: texts have no variables. */
   readonly expand?: (text: string) => { readonly text: string; readonly problem: string | undefined };
   /** Receives what makes the file unusable. */
   readonly fail: (problem: Problem) => void;

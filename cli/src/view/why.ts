@@ -4,7 +4,7 @@ import { plainText } from "../output/plain-text.ts";
 import { renderSection } from "../output/sections.ts";
 import { eventTable } from "./events.ts";
 
-/** The causes in their order, each with what can be done, then what happened last. */
+/** Returns the causes in their order, each with a remedy, and then the latest events. */
 export function describeWhy(
   { summary, healthy, causes, events }: WhyResponse,
   nowMs: number,

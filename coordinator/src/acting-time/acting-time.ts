@@ -71,7 +71,7 @@ export class ActingTime {
     return { nowMs, upSinceMs: nowMs - actedMs, since };
   };
 
-  /** Returns the delay that evaluations keep at the least, so that they don't spin while the time stands still. */
+  /** Returns the shortest delay before the next evaluation, so that loops don't spin while the time stands still. */
   readonly leastDelayMs = (): number => {
     this.#read();
     return this.#standsStill() ? STANDSTILL_CHECK_MS : 0;

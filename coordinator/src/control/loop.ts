@@ -6,7 +6,7 @@ import type { Clock } from "../time/clock.ts";
 
 export interface LoopOptions {
   readonly name: string;
-  /** Reads all it needs, diffs and acts. Returns milliseconds after which to look again though nothing woke it. */
+  /** Reads all it needs, diffs and acts. Returns the milliseconds after which to evaluate again although nothing woke it. */
   readonly reconcile: (key: string) => Promise<number | undefined>;
   readonly clock: Clock;
   /** Returns the delay that the next evaluation keeps at the least, though none is woken. Default: none. */

@@ -17,7 +17,7 @@ export class ObjectRates<K> {
     return this.#buckets.size;
   }
 
-  /** Takes one from the object's bucket; false: it is empty, and the event counts as dropped. */
+  /** Takes a token from the object's bucket. Returns false if the bucket is empty, and then counts the event as dropped. */
   take(object: K, nowMs: number): boolean {
     const bucket = this.#buckets.get(object) ?? { fullAtMs: nowMs, dropped: 0 };
     this.#buckets.delete(object);

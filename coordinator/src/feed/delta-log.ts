@@ -73,7 +73,7 @@ export class DeltaLog<V> {
     return this.#known.get(key)?.version;
   }
 
-  /** Undefined: it is gone. It counts from the next commit on. */
+  /** Sets the value of a key, or removes the key if the value is undefined. The change becomes visible with the next commit. */
   set(key: string, value: V | undefined): void {
     const before = this.#known.get(key);
     const bytes = value === undefined ? undefined : this.#options.encode(value);

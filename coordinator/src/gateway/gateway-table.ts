@@ -96,7 +96,7 @@ export class GatewayTable {
     return { gateway: route.gateway, hostnames, conditions: conditionsOf(findings, nodes), nodes };
   }
 
-  /** Undefined: the node is no gateway. */
+  /** Returns the state of the node as a gateway. Undefined if it is no gateway. */
   nodeState(
     name: string,
   ): (GatewayNode & { readonly gateway: string; readonly upToDate: boolean }) | undefined {

@@ -277,35 +277,35 @@ function take(
   switch (message?.$case) {
     case "heartbeat": {
       const { usage } = message.value;
-      options.sessions.heard(
+      options.sessions.recordContact(
         session,
         usage && { cpuMilli: Number(usage.cpuMilli), memoryBytes: Number(usage.memoryBytes) },
       );
       return;
     }
     case "podStatuses":
-      options.sessions.heard(session);
+      options.sessions.recordContact(session);
       reports.putStatuses(message.value.pods);
       return;
     case "nodeReport":
       checkNodeReport(message.value);
-      options.sessions.heard(session);
+      options.sessions.recordContact(session);
       reports.putReport(message.value);
       return;
     case "claimsRemoved":
-      options.sessions.heard(session);
+      options.sessions.recordContact(session);
       reports.putClaimsRemoved(message.value.claims);
       return;
     case "podMetrics":
-      options.sessions.heard(session);
+      options.sessions.recordContact(session);
       options.metrics.take(session.node, message.value);
       return;
     case "imagePulls":
-      options.sessions.heard(session);
+      options.sessions.recordContact(session);
       options.prefetches.take(session.node, message.value.images);
       return;
     case "gateway":
-      options.sessions.heard(session);
+      options.sessions.recordContact(session);
       options.gateway.take(message.value);
       return;
     case "hello":

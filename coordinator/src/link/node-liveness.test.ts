@@ -13,12 +13,12 @@ const limits = defaultLivenessLimits(2_500);
 
 test("a node is unreachable 7.5 s after its last heartbeat, and not before", () => {
   const { clock, liveness, health } = start();
-  liveness.heard("n1");
+  liveness.recordContact("n1");
   const sinceMs = clock.nowMs();
   assert.deepEqual([health().ready, health().sinceMs], [true, sinceMs]);
   for (let beat = 0; beat < 10; beat++) {
     clock.advance(2_500);
-    liveness.heard("n1");
+    liveness.recordContact("n1");
   }
   assert.deepEqual([health().ready, health().sinceMs], [true, sinceMs]);
   clock.advance(7_499);
@@ -31,14 +31,14 @@ test("a node is unreachable 7.5 s after its last heartbeat, and not before", () 
 
 test("the end of a stream is a word of the node, unless it ended for being silent", () => {
   const { clock, liveness, health } = start();
-  liveness.heard("n1");
+  liveness.recordContact("n1");
   clock.advance(2_400);
   liveness.left("n1", false);
   clock.advance(7_499);
   assert.equal(health().ready, true);
   clock.advance(1);
   assert.deepEqual([health().ready, health().message], [false, "its connection was lost"]);
-  liveness.heard("n1");
+  liveness.recordContact("n1");
   clock.advance(5_000);
   liveness.left("n1", true);
   clock.advance(2_500);
@@ -47,9 +47,9 @@ test("the end of a stream is a word of the node, unless it ended for being silen
 
 test("a process that was paused reads what arrived meanwhile before it decides", () => {
   const { clock, liveness, health } = start();
-  liveness.heard("n1");
+  liveness.recordContact("n1");
   // Waiting input is read after the first timer that is due has run, and before the next.
-  clock.schedule(7_000, () => liveness.heard("n1"));
+  clock.schedule(7_000, () => liveness.recordContact("n1"));
   clock.advance(limits.unreachableMs);
   assert.equal(health().ready, true);
   clock.advance(6_999);
@@ -64,18 +64,18 @@ test("a node is ready at once after its first losses; a flapping node needs hear
   const beat = (ms: number): void => {
     for (let leftMs = ms; leftMs > 0; leftMs -= 2_500) {
       clock.advance(Math.min(2_500, leftMs));
-      liveness.heard("n1");
+      liveness.recordContact("n1");
     }
   };
   for (let loss = 1; loss <= 2; loss++) {
-    liveness.heard("n1");
+    liveness.recordContact("n1");
     lose();
-    liveness.heard("n1");
+    liveness.recordContact("n1");
     assert.equal(health().ready, true, `loss ${loss}`);
   }
   for (const waitMs of [10_000, 20_000, 40_000, 60_000, 60_000]) {
     lose();
-    liveness.heard("n1");
+    liveness.recordContact("n1");
     assert.equal(health().ready, false);
     assert.match(
       health().message,
@@ -88,23 +88,23 @@ test("a node is ready at once after its first losses; a flapping node needs hear
   }
   beat(600_000);
   lose();
-  liveness.heard("n1");
+  liveness.recordContact("n1");
   assert.equal(health().ready, true, "what is long ago no longer counts");
 });
 
 test("a node on probation that falls silent or leaves starts its probation over", () => {
   const { clock, liveness, health } = start();
   for (let loss = 0; loss < 3; loss++) {
-    liveness.heard("n1");
+    liveness.recordContact("n1");
     clock.advance(limits.unreachableMs);
   }
-  liveness.heard("n1");
+  liveness.recordContact("n1");
   clock.advance(9_000);
   liveness.left("n1", false);
   assert.equal(health().message, "its connection was lost");
   clock.advance(60_000);
   assert.equal(health().ready, false);
-  liveness.heard("n1");
+  liveness.recordContact("n1");
   clock.advance(60_000);
   assert.equal(health().ready, false, "heard of once is not heard of for a while");
 });
@@ -123,18 +123,18 @@ test("after a start nodes count as ready for a while, except for those that were
     [health("n1").ready, health("n1").message],
     [false, "it has not connected since the coordinator started"],
   );
-  liveness.heard("n2");
+  liveness.recordContact("n2");
   assert.equal(health("n2").ready, true);
   liveness.forget("n1");
   liveness.stop();
-  liveness.heard("n2");
+  liveness.recordContact("n2");
   assert.equal(clock.pending, 0);
   assert.ok(state.node("n1"));
 });
 
 test("the time for which the process was held up is no silence of the nodes", () => {
   const { clock, liveness, health } = start();
-  liveness.heard("n1");
+  liveness.recordContact("n1");
   clock.advance(5_000);
   liveness.heldUp(3_000);
   clock.advance(limits.unreachableMs - 2_001);
@@ -149,7 +149,7 @@ test("losses of most nodes at once don't count against each of them", () => {
   const massLoss = new MassLoss({ recoveryMs: 1_000 });
   const liveness = new NodeLiveness({ state, clock, log: pino({ level: "silent" }), limits, massLoss });
   for (let loss = 1; loss <= 5; loss++) {
-    for (const node of ["n1", "n2"]) liveness.heard(node);
+    for (const node of ["n1", "n2"]) liveness.recordContact(node);
     assert.equal(state.node("n1")?.health.ready, true, `loss ${loss}`);
     clock.advance(limits.unreachableMs);
     assert.equal(state.node("n1")?.health.ready, false);
@@ -163,14 +163,14 @@ test("a node that was only late does not prolong the mass loss that it was count
   const recoveryMs = 1_000;
   const massLoss = new MassLoss({ recoveryMs });
   const liveness = new NodeLiveness({ state, clock, log: pino({ level: "silent" }), limits, massLoss });
-  liveness.heard("n1");
+  liveness.recordContact("n1");
   clock.advance(2_500);
-  liveness.heard("n2");
+  liveness.recordContact("n2");
   clock.advance(limits.unreachableMs - 2_500);
   assert.equal(massLoss.isActive(clock.monotonicMs()), true, "n2 was about to be lost as well");
   assert.equal(state.node("n1")?.health.kept, true);
   for (let beat = 0; beat < 4; beat++) {
-    liveness.heard("n2");
+    liveness.recordContact("n2");
     clock.advance(2_500);
   }
   assert.equal(massLoss.isActive(clock.monotonicMs()), false);

@@ -89,7 +89,7 @@ export class NodeLiveness {
   }
 
   /** Records that the node has connected or sent a message. */
-  heard(node: string): void {
+  recordContact(node: string): void {
     if (this.#stopped) return;
     const tracked = this.#liveness.get(node) ?? this.#add(node, false);
     tracked.heartbeatMs = this.#options.clock.monotonicMs();

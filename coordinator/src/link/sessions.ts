@@ -112,7 +112,7 @@ export class Sessions {
     this.#live.set(node, session);
     older?.ended.abort(new CoordinatorError("ABORTED", "a newer session of this node took over"));
     log.info({ event: "node-connected", node, session: session.id, replaced: older?.id }, "node connected");
-    this.heard(session);
+    this.recordContact(session);
     return session;
   }
 
@@ -122,11 +122,11 @@ export class Sessions {
     return newest !== undefined && newest !== session;
   }
 
-  heard(session: Session, usage?: { readonly cpuMilli: number; readonly memoryBytes: number }): void {
+  recordContact(session: Session, usage?: { readonly cpuMilli: number; readonly memoryBytes: number }): void {
     const { state, clock } = this.#options;
     session.lastHeartbeatMs = clock.monotonicMs();
     if (this.#live.get(session.node) !== session) return;
-    this.#liveness.heard(session.node);
+    this.#liveness.recordContact(session.node);
     const health = state.node(session.node)?.health;
     if (health === undefined) return;
     state.setNodeHealth(

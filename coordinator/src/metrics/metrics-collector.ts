@@ -54,7 +54,7 @@ export class MetricsCollector {
     return this.#options.intervalMs;
   }
 
-  /** Calls when policies want something else of the node than before; its pods the caller follows itself. Returns how to stop. */
+  /** Calls `onChange` when policies require other metrics of the node than before. The caller follows the node's pods itself. Returns a function that ends this. */
   read(node: string, onChange: () => void): () => void {
     const readers = this.#readers.get(node) ?? new Set();
     this.#readers.set(node, readers.add(onChange));

@@ -6,7 +6,7 @@ export interface Priority {
   readonly neverPreempts: boolean;
 }
 
-/** Kubernetes' own, which are always there. */
+/** Kubernetes' built-in classes, which always exist. */
 export const BUILT_IN_CLASSES: Readonly<Record<string, PriorityClassRecord>> = {
   "system-cluster-critical": {
     value: 2_000_000_000,

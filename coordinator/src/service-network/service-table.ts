@@ -59,7 +59,7 @@ export class ServiceTable {
     this.#unsubscribe = options.state.subscribe((changes) => this.#follow(changes));
   }
 
-  /** Calls when there is something new. Returns how to stop. */
+  /** Calls `wake` when the table has changed. Returns a function that ends this. */
   read(wake: () => void): () => void {
     this.#readers.add(wake);
     return () => this.#readers.delete(wake);

@@ -20,7 +20,7 @@ export interface AnonymousPeer {
   readonly certificateProblem?: CertificateProblem;
   /** The identity of an expired certificate that may still be renewed. It proves the right to renew, and no other right. */
   readonly expired?: PeerIdentity;
-  /** The identity of a sound certificate that is denied. It proves who calls, and gives no right. */
+  /** The identity of a valid certificate that was revoked. It proves who calls, and grants no rights. */
   readonly revoked?: PeerIdentity;
 }
 

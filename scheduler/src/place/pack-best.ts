@@ -52,7 +52,7 @@ class Search {
     const live = this.#live;
     const wishes = this.#wishes;
     const table = this.#state.nodes;
-    const { podsFree, compileLiveRules } = table;
+    const { podsFree, tieBreakers } = table;
     const { bits } = live.admitted;
     const { demand } = live.podClass;
     const [cpus, memories, perCpus, perMemories] = [
@@ -82,7 +82,7 @@ class Search {
       if (total + prefersMost < most) continue;
       if (wishes !== undefined) total += wishes.at(node);
       if (total < most) continue;
-      const rank = compileLiveRules[node] ?? 0;
+      const rank = tieBreakers[node] ?? 0;
       if (total === most && (rank > leastRank || (rank === leastRank && !table.precedes(node, chosen))))
         continue;
       if (!fits(table, demand, node) || (others && !admits(live, node))) continue;

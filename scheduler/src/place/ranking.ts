@@ -78,8 +78,8 @@ function isBetter(state: FleetState, localA: number, a: number, localB: number, 
 
 // Entries outlive their nodes and a node's place may be empty. Such entries are ordered by the tie-break alone, without a name.
 function precedes({ nodes }: FleetState, a: number, b: number): boolean {
-  const tieA = nodes.compileLiveRules[a] ?? 0;
-  const tieB = nodes.compileLiveRules[b] ?? 0;
+  const tieA = nodes.tieBreakers[a] ?? 0;
+  const tieB = nodes.tieBreakers[b] ?? 0;
   if (tieA !== tieB) return tieA < tieB;
   return (nodes.specs[a]?.name ?? "") < (nodes.specs[b]?.name ?? "");
 }

@@ -32,7 +32,7 @@ export function scan(state: FleetState, live: LiveRules, list: Shortlist): void 
 
 /** The listed node of highest total, ties settled by name; -1 when none is listed. */
 export function best(state: FleetState, { nodes, totals, length }: Shortlist): number {
-  const { compileLiveRules } = state.nodes;
+  const { tieBreakers } = state.nodes;
   let chosen = -1;
   let most = Number.NEGATIVE_INFINITY;
   let least = 0;
@@ -40,7 +40,7 @@ export function best(state: FleetState, { nodes, totals, length }: Shortlist): n
     const total = totals[i] ?? 0;
     if (total < most) continue;
     const node = nodes[i] ?? 0;
-    const rank = compileLiveRules[node] ?? 0;
+    const rank = tieBreakers[node] ?? 0;
     if (total === most && (rank > least || (rank === least && !state.nodes.precedes(node, chosen)))) continue;
     chosen = node;
     most = total;

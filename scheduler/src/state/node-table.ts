@@ -63,8 +63,8 @@ export class NodeTable {
   supposedMemory = new Float64Array(FIRST_CAPACITY);
   /** Head of the list of the node's pods, -1 for none. */
   firstPod = new Int32Array(FIRST_CAPACITY).fill(-1);
-  /** Settles ties in a way that depends on the node's name alone, not on the history of the fleet. */
-  compileLiveRules = new Uint32Array(FIRST_CAPACITY);
+  /** Numbers that decide between equal nodes. They depend on the names alone, not on the history of the fleet. */
+  tieBreakers = new Uint32Array(FIRST_CAPACITY);
   capacity = FIRST_CAPACITY;
   /** One above the highest index in use. */
   end = 0;
@@ -110,7 +110,7 @@ export class NodeTable {
       index = this.#spare.pop() ?? this.end++;
       if (index >= this.capacity) this.#grow();
       this.indexOf.set(spec.name, index);
-      this.compileLiveRules[index] = hash(spec.name);
+      this.tieBreakers[index] = hash(spec.name);
     }
     this.specs[index] = spec;
     for (const column of this.columns) {
@@ -165,8 +165,8 @@ export class NodeTable {
 
   /** True when `a` comes before `b` among nodes of equal score. */
   precedes(a: NodeIndex, b: NodeIndex): boolean {
-    const tieA = this.compileLiveRules[a] ?? 0;
-    const tieB = this.compileLiveRules[b] ?? 0;
+    const tieA = this.tieBreakers[a] ?? 0;
+    const tieB = this.tieBreakers[b] ?? 0;
     return tieA === tieB ? this.name(a) < this.name(b) : tieA < tieB;
   }
 
@@ -243,7 +243,7 @@ export class NodeTable {
     this.supposedCpu = resize(this.supposedCpu, new Float64Array(capacity));
     this.supposedMemory = resize(this.supposedMemory, new Float64Array(capacity));
     this.firstPod = resize(this.firstPod, new Int32Array(capacity).fill(-1));
-    this.compileLiveRules = resize(this.compileLiveRules, new Uint32Array(capacity));
+    this.tieBreakers = resize(this.tieBreakers, new Uint32Array(capacity));
     this.tightness.grow(capacity);
   }
 }

@@ -145,7 +145,7 @@ function devicesOf({ devices }: TaskConfig, options: TaskOptions): readonly Host
   return [...nomads, ...options.devices];
 }
 
-/** Parents before what is mounted in them. A target that is mounted twice is a mistake of the job's. */
+/** Sorts mounts, parents before the mounts within them. Throws INVALID if two mounts have the same target. */
 function inOrder(binds: readonly BindMount[]): readonly BindMount[] {
   const targets = new Set<string>();
   for (const { target } of binds) {

@@ -1,6 +1,6 @@
 import { DriverError } from "../driver-error.ts";
 
-/** Counts what is open of one kind, and refuses more than the limit. */
+/** Counts open objects of one kind, and refuses to open more than the limit. */
 export class Counter {
   readonly #what: string;
   readonly #max: number;

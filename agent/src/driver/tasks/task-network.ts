@@ -11,7 +11,7 @@ import { DriverError } from "../driver-error.ts";
 /** The source of a task's network. */
 export type TaskNetwork =
   | { readonly type: "namespace"; readonly path: string }
-  /** The driver makes one for the task and publishes its ports. */
+  /** The driver makes a network for the task and publishes its ports. */
   | {
       readonly type: "own";
       readonly ports: readonly PortMapping[];
@@ -65,7 +65,7 @@ function own(task: TaskConfig, { ports: labels }: TaskOptions): TaskNetwork {
 interface LabelledPort {
   readonly label: string;
   readonly value: number;
-  /** 0 or less: as `value`. */
+  /** The port in the task. 0 or less: the same as `value`. */
   readonly to: number;
   /** Undefined: all addresses of the host. */
   readonly hostIp: string | undefined;

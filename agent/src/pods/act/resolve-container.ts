@@ -22,7 +22,7 @@ class Unresolved extends Error {}
 // The kernel takes no longer `NAME=VALUE` (MAX_ARG_STRLEN, with its final NUL).
 const VARIABLE_BYTES_MAX = 128 * 1024 - 1;
 
-/** Pure. Values for env, then `$(NAME)` in command and args, as in Kubernetes. */
+/** Returns the container with the values of its variables, and with `$(NAME)` replaced in command and arguments, as in Kubernetes. Pure. */
 export function resolveContainer(
   pod: Pod,
   container: PodContainer,

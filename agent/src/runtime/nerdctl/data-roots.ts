@@ -81,7 +81,7 @@ export class DataRoots {
       if (ids.has(basename(dir))) await rm(dir, { recursive: true, force: true });
   }
 
-  /** Removes image volumes that a reboot left without their home. */
+  /** Removes image volumes whose data root a reboot has removed. */
   async #sweepVolumes(beforeMs: number): Promise<void> {
     const dataRoots = new Set(await list(this.#places.dataRoots));
     for (const name of await list(this.#places.volumes)) {

@@ -8,7 +8,7 @@ const SCRIPT = 'stty raw -echo -onlcr; exec "$@" 2>"$0"';
 const COLUMNS = 80;
 const ROWS = 24;
 
-/** An exec with a terminal. nerdctl's standard error goes to a file, or its last words would come on the user's screen. */
+/** Starts an exec with a terminal. nerdctl's standard error goes to a file: the user's terminal must not show its messages. */
 export async function startTerminal(
   { cli, privateDir }: ExecDependencies,
   args: readonly string[],

@@ -120,7 +120,7 @@ export function isWorkingCopy(run: GitRun): Promise<boolean> {
   );
 }
 
-/** A submodule that can't be fetched doesn't fail the workspace, and doesn't keep the others away: it may be private. */
+/** Fetches each submodule by itself. One that can't be fetched, because it is private perhaps, fails neither the others nor the workspace. */
 async function updateSubmodules(run: GitRun): Promise<string> {
   const offline = { ...run, proxy: undefined };
   if ((await runGit(["cat-file", "-e", "HEAD:.gitmodules"], offline)).exitCode !== 0) return "";

@@ -58,7 +58,7 @@ function portsProblem(text: string): string | undefined {
     : "must be a port or FIRST-LAST, such as 8000-8099";
 }
 
-/** Throws INVALID. */
+/** Throws INVALID with all faults of the request. */
 export function validateQuota({ namespace, limits }: SetNamespaceQuotaRequest): void {
   const findings = new Findings();
   const request = new Field(findings);

@@ -16,7 +16,7 @@ export interface RemoveOptions {
   readonly state: ClusterView;
 }
 
-/** True: a claim's node has yet to remove the data. Versions of contents go when no pod is pinned to them. */
+/** Removes an object. Returns true if it is a claim whose node has yet to remove the data. Versions of contents are removed once no pod is pinned to them. */
 export async function removeObject(name: ObjectName, { store, state }: RemoveOptions): Promise<boolean> {
   if (name.kind === "priority_class" && Object.hasOwn(BUILT_IN_CLASSES, name.name))
     throw new CoordinatorError("FAILED_PRECONDITION", `${titleOf(name)} is built in`);

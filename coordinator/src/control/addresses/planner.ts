@@ -46,7 +46,7 @@ export class AddressPlanner {
   /** Services with a load balancer whose announcer another node may replace when one becomes any better. */
   readonly #unsettled = new Set<string>();
   readonly #nodes = new NodeNetworks();
-  /** Keyed by service that is gone: since when its addresses are kept for it. */
+  /** The time since which the addresses of a removed service are kept for it, by the service's key. */
   readonly #released = new Map<string, number>();
 
   constructor(ranges: AddressRanges, guard: Guard = (_, step) => step()) {
@@ -227,7 +227,7 @@ export class AddressPlanner {
   }
 }
 
-/** Reports whether the two announce alike, in networks that are the same. */
+/** Reports whether both states of a node make it announce the same addresses, as long as its networks are the same. */
 function isSame(a: AnnouncingNode | undefined, b: AnnouncingNode | undefined): boolean {
   return (
     (a === undefined) === (b === undefined) &&

@@ -38,7 +38,7 @@ export interface JobReconcilerOptions {
   readonly held: (resource: ResourceEntry) => boolean;
 }
 
-/** Plans that one look carries out; what is left comes with the next look, so that other workloads have their turn. */
+/** The largest number of plans in one evaluation. The rest follows in the next one, so that other workloads have their turn. */
 const MAX_ROUNDS = 20;
 /** A clock that was set is noticed so soon. */
 const MAX_WAIT_MS = 60_000;
@@ -58,22 +58,22 @@ export class JobReconciler {
     this.#time = options.time ?? new ActingTime({ clock: options.clock });
   }
 
-  /** Milliseconds after which to look again though nothing has changed. */
+  /** Returns the milliseconds after which to evaluate again although nothing has changed. */
   async reconcile(key: string): Promise<number | undefined> {
     for (let round = 0; round < MAX_ROUNDS; round++) {
-      const look = this.#look(key);
-      const steps = planJob(look);
+      const context = this.#contextOf(key);
+      const steps = planJob(context);
       if (steps.length === 0) {
-        const nextMs = nextJobEvaluationMs(look);
-        return nextMs === undefined ? undefined : Math.min(MAX_WAIT_MS, Math.max(1, nextMs - look.nowMs));
+        const nextMs = nextJobEvaluationMs(context);
+        return nextMs === undefined ? undefined : Math.min(MAX_WAIT_MS, Math.max(1, nextMs - context.nowMs));
       }
       for (const step of steps) this.#options.steps.take({ workload: key, ...describeJobStep(step) });
-      await this.#execute(look, steps);
+      await this.#execute(context, steps);
     }
     return 0;
   }
 
-  #look(key: string): JobContext {
+  #contextOf(key: string): JobContext {
     const { state } = this.#options;
     const [namespace = "", kind = "", name = ""] = key.split("/");
     const statusKey = workloadStatusKey(namespace, kind, name);
@@ -82,40 +82,46 @@ export class JobReconciler {
   }
 
   /** Executes the steps in one transaction, completely or not at all. The next pass sees the result. */
-  async #execute(look: JobContext, steps: readonly JobStep[]): Promise<void> {
+  async #execute(context: JobContext, steps: readonly JobStep[]): Promise<void> {
     const { events } = this.#options;
     const [first] = steps;
     const parts =
-      first?.type === "count-pods" ? [this.#count(look, first)] : eachBatch(this.#eachWrite(look, steps));
+      first?.type === "count-pods"
+        ? [this.#count(context, first)]
+        : eachBatch(this.#eachWrite(context, steps));
     // Nothing is decided by a status or a resource that is no longer so.
-    let statusRevision = look.entry?.revision ?? 0;
+    let statusRevision = context.entry?.revision ?? 0;
     for (const part of parts) {
       const compares: Compare[] = part.flatMap((write) => write.compares);
-      if (look.resource !== undefined)
-        compares.push({ kind: "modRevision", key: look.resource.key, revision: look.resource.revision });
-      compares.push({ kind: "modRevision", key: look.statusKey, revision: statusRevision });
+      if (context.resource !== undefined)
+        compares.push({
+          kind: "modRevision",
+          key: context.resource.key,
+          revision: context.resource.revision,
+        });
+      compares.push({ kind: "modRevision", key: context.statusKey, revision: statusRevision });
       const ops = part.flatMap((write) => write.ops);
       const revision = await write({ compares, ops }, this.#options);
-      if (ops.some((op) => op.kind !== "deletePrefix" && op.key === look.statusKey))
+      if (ops.some((op) => op.kind !== "deletePrefix" && op.key === context.statusKey))
         statusRevision = revision;
     }
     for (const step of steps) {
-      const event = look.job && eventOf(step, look.job);
+      const event = context.job && eventOf(step, context.job);
       if (event !== undefined) events.record(event);
     }
   }
 
   /** Counts as many pods as fit in one transaction; the next pass counts the others. */
-  #count(look: JobContext, { pods }: Extract<JobStep, { readonly type: "count-pods" }>): StoreWrite[] {
-    const job = required(look.job);
-    const before = required(look.status);
+  #count(context: JobContext, { pods }: Extract<JobStep, { readonly type: "count-pods" }>): StoreWrite[] {
+    const job = required(context.job);
+    const before = required(context.status);
     const marks = countPods(job, before, pods).counted.map(({ pod, as }) => ({
       pod,
       ...rewritePod(pod, { ...pod.record, job: { ...required(pod.record.job), counted: as } }),
     }));
     // The status itself takes room, too: up to five characters for each index that is done.
     const [part = []] = batches([
-      { pod: undefined, ...statusPiece(look, before, job.completions ?? 0) },
+      { pod: undefined, ...statusPiece(context, before, job.completions ?? 0) },
       ...marks,
     ]);
     const chosen = part.flatMap(({ pod }) => pod ?? []);
@@ -123,14 +129,14 @@ export class JobReconciler {
     const writes = counted.map(({ pod, as }) =>
       rewritePod(pod, { ...pod.record, job: { ...required(pod.record.job), counted: as } }),
     );
-    return [statusPiece(look, status), ...writes];
+    return [statusPiece(context, status), ...writes];
   }
 
-  *#eachWrite(look: JobContext, steps: readonly JobStep[]): Generator<StoreWrite> {
+  *#eachWrite(context: JobContext, steps: readonly JobStep[]): Generator<StoreWrite> {
     const makes = steps.some(({ type }) => type === "create-pod");
-    const ref = makes ? templateRefOf(required(look.job).template) : "";
-    if (makes) yield* this.#templatePieces(required(look.job), ref);
-    for (const step of steps) yield* this.#writes(look, step, ref);
+    const ref = makes ? templateRefOf(required(context.job).template) : "";
+    if (makes) yield* this.#templatePieces(required(context.job), ref);
+    for (const step of steps) yield* this.#writes(context, step, ref);
   }
 
   #templatePieces({ namespace, name, template }: Job, ref: string): StoreWrite[] {
@@ -139,15 +145,15 @@ export class JobReconciler {
     return [templateWrite({ namespace, kind: "job", name, template }, ref)];
   }
 
-  #writes(look: JobContext, step: JobStep, templateRef: string): StoreWrite[] {
+  #writes(context: JobContext, step: JobStep, templateRef: string): StoreWrite[] {
     const nowMs = this.#options.clock.nowMs();
     switch (step.type) {
       case "count-pods":
         throw new CoordinatorError("INTERNAL", "pods are counted by themselves");
       case "write-status":
-        return [statusPiece(look, step.status)];
+        return [statusPiece(context, step.status)];
       case "create-pod":
-        return [createPod(this.#newPod(required(look.job), step.index, templateRef), nowMs)];
+        return [createPod(this.#newPod(required(context.job), step.index, templateRef), nowMs)];
       case "stop-pod":
         return [stopPod(step.pod, step.why, nowMs)];
       case "relabel-pod":
@@ -155,7 +161,7 @@ export class JobReconciler {
       case "forget-pod":
         return [forgetPod(step.pod)];
       case "remove-job": {
-        const { key, record } = required(look.resource);
+        const { key, record } = required(context.resource);
         const value = encodeRecord(ResourceRecord, { ...record, deleting: true });
         return [{ compares: [], ops: [{ kind: "put", key, value }] }];
       }
@@ -164,8 +170,8 @@ export class JobReconciler {
           {
             compares: [],
             ops: [
-              { kind: "delete", key: required(look.resource).key },
-              { kind: "delete", key: look.statusKey },
+              { kind: "delete", key: required(context.resource).key },
+              { kind: "delete", key: context.statusKey },
             ],
           },
         ];

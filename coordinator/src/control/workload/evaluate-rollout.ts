@@ -40,40 +40,41 @@ const REGISTRY_PATIENCE = 6;
 const NOTES_PER_DEADLINE = 10;
 
 /** Reports whether the try has come further or to its end. Undefined: neither. Pure. */
-export function evaluateRollout(look: RolloutContext, input: WorkloadInput): RolloutUpdate | undefined {
-  const { attempt, own, hold } = look.rolloutState;
+export function evaluateRollout(context: RolloutContext, input: WorkloadInput): RolloutUpdate | undefined {
+  const { attempt, own, hold } = context.rolloutState;
   const { state } = attempt;
   if (state === AttemptState.SUCCEEDED || state === AttemptState.ROLLED_BACK) return undefined;
-  if (isDone(look, input)) {
+  if (isDone(context, input)) {
     if (attempt.rolledBackTo > 0) {
       const why = `rolled back to revision ${attempt.rolledBackTo}: ${attempt.message}`;
       return update(attempt, { state: AttemptState.ROLLED_BACK }, why);
     }
-    const message = counts(look, input);
+    const message = counts(context, input);
     const ended = { state: AttemptState.SUCCEEDED, message, reason: RolloutReason.UNSPECIFIED };
     // Without replicas no pod has shown that the version is good.
-    const proven = look.workload.replicas > 0;
+    const proven = context.workload.replicas > 0;
     return update(attempt, ended, message, proven && !own?.good ? own : undefined);
   }
   if (state === AttemptState.FAILED || hold.type === "paused") return undefined;
-  const failure = state === AttemptState.PROGRESSING ? troubleOf(look, input) : undefined;
-  if (failure !== undefined) return fail(look, input, failure);
+  const failure = state === AttemptState.PROGRESSING ? troubleOf(context, input) : undefined;
+  if (failure !== undefined) return fail(context, input, failure);
   return (
-    progress(look, input) ?? (isLate(look, input) ? fail(look, input, lateness(look, input)) : undefined)
+    progress(context, input) ??
+    (isLate(context, input) ? fail(context, input, lateness(context, input)) : undefined)
   );
 }
 
 /** Returns the times at which the rollout may be decided without an event. */
-export function rolloutUpdateTimesMs(look: RolloutContext, input: WorkloadInput): number[] {
-  const { attempt, hold } = look.rolloutState;
+export function rolloutUpdateTimesMs(context: RolloutContext, input: WorkloadInput): number[] {
+  const { attempt, hold } = context.rolloutState;
   if (attempt.state !== AttemptState.PROGRESSING && attempt.state !== AttemptState.ROLLING_BACK) return [];
   if (hold.type === "paused") return [];
-  const times = look.current().flatMap(({ record }) => {
-    const waiting = waitingOf(record.uid, look, input);
+  const times = context.current().flatMap(({ record }) => {
+    const waiting = waitingOf(record.uid, context, input);
     return waiting === undefined ? [] : [waiting.sinceMs + input.limits.placementMs];
   });
   const sinceMs = progressedMs(attempt, input);
-  const deadlineMs = deadlineMsOf(look, input);
+  const deadlineMs = deadlineMsOf(context, input);
   times.push(
     sinceMs + deadlineMs / NOTES_PER_DEADLINE,
     sinceMs + deadlineMs,
@@ -83,42 +84,42 @@ export function rolloutUpdateTimesMs(look: RolloutContext, input: WorkloadInput)
 }
 
 /** Reports whether a canary has all its pods and waits for its promotion. */
-export function waitsForPromotion(look: RolloutContext, input: WorkloadInput): boolean {
-  const { attempt, hold } = look.rolloutState;
-  return hold.type === "canary" && Math.max(attempt.progress, availableOf(look, input)) >= hold.pods;
+export function waitsForPromotion(context: RolloutContext, input: WorkloadInput): boolean {
+  const { attempt, hold } = context.rolloutState;
+  return hold.type === "canary" && Math.max(attempt.progress, availableOf(context, input)) >= hold.pods;
 }
 
-export function counts(look: RolloutContext, input: WorkloadInput): string {
-  const ready = look.current().filter((pod) => isReady(pod, input.nodeReady)).length;
-  return `${ready}/${look.workload.replicas} ready`;
+export function counts(context: RolloutContext, input: WorkloadInput): string {
+  const ready = context.current().filter((pod) => isReady(pod, input.nodeReady)).length;
+  return `${ready}/${context.workload.replicas} ready`;
 }
 
-function availableOf(look: RolloutContext, input: WorkloadInput): number {
-  const stableMs = stableMsOf(look.workload, input);
-  return look.current().filter((pod) => isAvailable(pod, stableMs, input)).length;
+function availableOf(context: RolloutContext, input: WorkloadInput): number {
+  const stableMs = stableMsOf(context.workload, input);
+  return context.current().filter((pod) => isAvailable(pod, stableMs, input)).length;
 }
 
-function isDone(look: RolloutContext, input: WorkloadInput): boolean {
-  const { replicas } = look.workload;
-  return look.staying.length === replicas && availableOf(look, input) === replicas;
+function isDone(context: RolloutContext, input: WorkloadInput): boolean {
+  const { replicas } = context.workload;
+  return context.staying.length === replicas && availableOf(context, input) === replicas;
 }
 
-function troubleOf(look: RolloutContext, input: WorkloadInput): Failure | undefined {
-  const failure = failureOf(look.current(), troubleInput(look, input)) ?? imageFailure(look);
+function troubleOf(context: RolloutContext, input: WorkloadInput): Failure | undefined {
+  const failure = failureOf(context.current(), troubleInput(context, input)) ?? imageFailure(context);
   if (failure?.reason !== RolloutReason.UNSCHEDULABLE) return failure;
   // Stopping pods will make room.
-  return look.stopping.some(({ record }) => input.nodeReady(record.node)) ? undefined : failure;
+  return context.stopping.some(({ record }) => input.nodeReady(record.node)) ? undefined : failure;
 }
 
-/** Known before a pod has given way for it. */
-function imageFailure(look: RolloutContext): Failure | undefined {
-  const message = lastingFailure(look.ahead());
+/** Returns the failure of an image that can't be pulled. It is known before a pod is stopped for the new revision. */
+function imageFailure(context: RolloutContext): Failure | undefined {
+  const message = lastingFailure(context.ahead());
   return message === undefined ? undefined : { reason: RolloutReason.IMAGE, message };
 }
 
-function troubleInput(look: RolloutContext, input: WorkloadInput) {
+function troubleInput(context: RolloutContext, input: WorkloadInput) {
   const { nowMs, limits, nodeReady } = input;
-  const unschedulable = (uid: string) => waitingOf(uid, look, input);
+  const unschedulable = (uid: string) => waitingOf(uid, context, input);
   return { unschedulable, nowMs, limits, isReady: (pod: PodEntry) => isReady(pod, nodeReady) };
 }
 
@@ -134,27 +135,34 @@ function waitingOf(
 }
 
 /** Records a new highest number of available pods, which restarts the progress deadline. */
-function progress(look: RolloutContext, input: WorkloadInput): RolloutUpdate | undefined {
-  const { attempt, hold } = look.rolloutState;
-  const now = reached(look.workload, input.pods, input);
+function progress(context: RolloutContext, input: WorkloadInput): RolloutUpdate | undefined {
+  const { attempt, hold } = context.rolloutState;
+  const now = reached(context.workload, input.pods, input);
   if (now <= attempt.progress) return undefined;
   const sinceNoteMs = input.nowMs - progressedMs(attempt, input);
   const canary = hold.type === "canary" && attempt.progress < hold.pods && now >= hold.pods;
-  if (!canary && sinceNoteMs < deadlineMsOf(look, input) / NOTES_PER_DEADLINE) return undefined;
-  const why = canary ? `${now} new pods are available; the rest waits for a promotion` : counts(look, input);
+  if (!canary && sinceNoteMs < deadlineMsOf(context, input) / NOTES_PER_DEADLINE) return undefined;
+  const why = canary
+    ? `${now} new pods are available; the rest waits for a promotion`
+    : counts(context, input);
   return update(attempt, { progress: now, progressedAt: toTimestamp(input.nowMs) }, why);
 }
 
-function isLate(look: RolloutContext, input: WorkloadInput): boolean {
-  if (waitsForPromotion(look, input)) return false;
-  const forRegistry = waitsForRegistry(look.current()) || waitsForImages(look.ahead());
+function isLate(context: RolloutContext, input: WorkloadInput): boolean {
+  if (waitsForPromotion(context, input)) return false;
+  const forRegistry = waitsForRegistry(context.current()) || waitsForImages(context.ahead());
   const patience = forRegistry ? REGISTRY_PATIENCE : 1;
-  return input.nowMs - progressedMs(look.rolloutState.attempt, input) >= deadlineMsOf(look, input) * patience;
+  return (
+    input.nowMs - progressedMs(context.rolloutState.attempt, input) >= deadlineMsOf(context, input) * patience
+  );
 }
 
-function lateness(look: RolloutContext, input: WorkloadInput): Failure {
-  const rest = [whatItWaitsFor(look.current(), troubleInput(look, input)), describePrefetch(look.ahead())];
-  const deadline = `no progress for ${Math.round(deadlineMsOf(look, input) / 1000)} s, the progress deadline`;
+function lateness(context: RolloutContext, input: WorkloadInput): Failure {
+  const rest = [
+    whatItWaitsFor(context.current(), troubleInput(context, input)),
+    describePrefetch(context.ahead()),
+  ];
+  const deadline = `no progress for ${Math.round(deadlineMsOf(context, input) / 1000)} s, the progress deadline`;
   return {
     reason: RolloutReason.DEADLINE,
     message: [deadline, ...rest].filter((text) => text !== "").join("; "),
@@ -176,14 +184,14 @@ function sinceOf(at: RolloutAttempt["startedAt"], { since }: WorkloadInput): num
 }
 
 /** Back to the last good revision, or an end that leaves the pods as they are. */
-function fail(look: RolloutContext, input: WorkloadInput, { reason, message }: Failure): RolloutUpdate {
-  const { attempt, before, beforeNumber } = look.rolloutState;
-  const cause = `${counts(look, input)}; ${message}`;
+function fail(context: RolloutContext, input: WorkloadInput, { reason, message }: Failure): RolloutUpdate {
+  const { attempt, before, beforeNumber } = context.rolloutState;
+  const cause = `${counts(context, input)}; ${message}`;
   if (attempt.state === AttemptState.ROLLING_BACK) {
     const text = `${attempt.message}; revision ${attempt.rolledBackTo}, to which it is rolled back, doesn't come up either: ${cause}`;
     return update(attempt, { state: AttemptState.FAILED, message: text }, text);
   }
-  if (before === undefined || !look.workload.settings.rollback)
+  if (before === undefined || !context.workload.settings.rollback)
     return update(attempt, { state: AttemptState.FAILED, message: cause, reason }, cause);
   const back = {
     state: AttemptState.ROLLING_BACK,

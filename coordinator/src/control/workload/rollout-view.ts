@@ -9,7 +9,7 @@ import type { WorkloadInput } from "./workload-input.ts";
 
 /** The state of a container service's rollout attempt, for reports. */
 export interface RolloutView {
-  /** Undefined: it has yet to begin. */
+  /** Undefined until the first attempt begins. */
   readonly attempt: RolloutAttempt | undefined;
   readonly hold: Hold;
   /** A canary has all its pods. */

@@ -3,7 +3,7 @@ import { compareRoutes, type Route, routeOf } from "../../gateway/route.ts";
 import type { ClusterView } from "../../state/cluster-view.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
 
-/** A route as far as it says something of a service's requests. */
+/** The part of a route that concerns requests to one service. */
 export interface ServiceRoute {
   readonly route: Route;
   readonly rules: readonly RouteRule[];

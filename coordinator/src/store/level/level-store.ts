@@ -26,7 +26,7 @@ import { clearSalvage, finishSalvage } from "./salvage-files.ts";
 import { BALLAST_BYTES, FREE_SPACE_MIN_BYTES, SpaceGuard } from "./space-guard.ts";
 
 export interface LevelStoreOptions {
-  /** Created if it does not exist. Only its owner may read it. */
+  /** The store's directory. It is created if it does not exist, and only its owner may read it. */
   readonly dir: string;
   readonly clock: Clock;
   /** Logs the opened store's properties. */

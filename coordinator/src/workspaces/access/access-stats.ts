@@ -21,7 +21,7 @@ export class AccessStats {
   readonly #bytes = new Map<string, readonly [Door, Direction, number]>();
   readonly #refused = new Map<string, readonly [Door, RefusalReason, number]>();
 
-  /** Counts a request or connection that is served. Returns how to end it, once or more often. */
+  /** Counts a request or connection as open. Returns a function that counts it as ended; further calls of it do nothing. */
   begin(door: Door): () => void {
     this.#served.set(door, (this.#served.get(door) ?? 0) + 1);
     this.#open.set(door, this.openOf(door) + 1);

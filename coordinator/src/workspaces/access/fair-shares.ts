@@ -5,9 +5,7 @@ export interface SharesOptions {
 }
 
 /**
- * Shares places between workspaces. A workspace gets another place only while it has fewer than are free. So one workspace alone
- * may take half of all places, several that take what they can get leave ever smaller rests, and there is always one for a
- * workspace that comes next.
+ * Shares places between workspaces. A workspace gets another place only while it has fewer than are free. So a single workspace can take half of all places, each further one half of the rest, and a place always remains for the next workspace.
  */
 export class FairShares {
   readonly #options: SharesOptions;

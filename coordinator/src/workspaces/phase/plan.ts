@@ -44,7 +44,7 @@ export function planWorkspace(
   return { record, steps: stepsOf(before, record, observation) };
 }
 
-/** A retry after the stop can fail for good as well. The status of a stopped instance stays as it is. */
+/** Keeps the content of a stopped instance whose last transfer has failed for good. A retry after the stop can fail, too. */
 function keptAgain(record: InstanceRecord): InstanceRecord {
   const isFailed = finalTransferOf(record)?.state === TransferState.FAILED;
   const isUnsaved = record.phase === WorkspacePhase.STOPPED && !record.contentKept && !record.contentSafe;

@@ -51,7 +51,7 @@ interface Login {
 interface ForwardRequest {
   readonly accept: () => ServerChannel;
   readonly reject: () => void;
-  /** Gives the place of the channel back. */
+  /** Releases the channel's place. */
   readonly giveBack: () => void;
 }
 

@@ -5,13 +5,13 @@ import { controlProblem, lengthProblem } from "./text.ts";
 /** The kernel's PATH_MAX, less the NUL at its end. */
 const MAX_PATH_BYTES = 4095;
 
-/** An absolute path that stays where it says: no `..` in it. */
+/** Returns the fault of an absolute path, which must not contain `..`. */
 export function absolutePathProblem(path: string): string | undefined {
   if (path === "") return "must not be empty";
   return path.startsWith("/") ? descentProblem(path) : "must be an absolute path";
 }
 
-/** A path below another one, which it can't leave. */
+/** Returns the fault of a relative path, which must not lead out of its parent with `..`. */
 export function relativePathProblem(path: string): string | undefined {
   if (path === "") return "must not be empty";
   return path.startsWith("/") ? "must be a relative path" : descentProblem(path);
