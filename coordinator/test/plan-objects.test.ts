@@ -40,6 +40,13 @@ test(
     assert.deepEqual((await plan("app", configMapSpec({ mode: "b" }))).changes, [
       { path: "data.mode", before: "a", after: "b" },
     ]);
+    const claim = { $case: "claim", value: { capacity: "1Gi" } };
+    assert.deepEqual((await plan("data", claim)).changes, [
+      { path: "capacity", before: undefined, after: "1Gi" },
+    ]);
+    await operator.putObject(putRequest("data", claim));
+    assert.equal((await plan("data", claim)).action, "unchanged");
+    assert.equal((await operator.putObject(putRequest("data", claim))).action, "unchanged");
     await assert.rejects(plan("data", { $case: "claim", value: { capacity: "lots" } }), /is not a quantity/);
     // From the answer a caller learns whether a guessed value is right.
     const viewer = world.operator(await world.token("viewer"));

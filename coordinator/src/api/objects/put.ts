@@ -108,11 +108,12 @@ function nodeOf(existing: ObjectEntry | undefined): string {
 
 function same(a: ObjectRecord, b: ObjectRecord): boolean {
   if (a.versions[0] !== b.versions[0] || hashLabels(a.labels) !== hashLabels(b.labels)) return false;
-  return JSON.stringify(a.spec, plain) === JSON.stringify(b.spec, plain);
+  return Buffer.compare(encodedSpec(a), encodedSpec(b)) === 0;
 }
 
-function plain(_key: string, value: unknown): unknown {
-  return typeof value === "bigint" ? String(value) : value;
+/** Returns the same bytes for equal specifications, whatever the order of their properties is. */
+function encodedSpec({ spec }: ObjectRecord): Uint8Array {
+  return ObjectRecord.encode({ ...ObjectRecord.create(), spec }).finish();
 }
 
 function assertMayBecome(draft: ObjectDraft, existing: ObjectEntry | undefined, state: ClusterView): void {
