@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { after, before, beforeEach, describe, test } from "node:test";
-import type { PutObjectRequest } from "@forage/proto/forage/operator/v1/operator";
+import type { PlanRequest, PutObjectRequest } from "@forage/proto/forage/operator/v1/operator";
 import type { ApplyResourcesRequest } from "@forage/proto/forest/v1/forage";
 import { RolloutStatus } from "@forage/proto/forest/v1/forage";
 import { status } from "@grpc/grpc-js";
@@ -105,6 +105,23 @@ describe("Kubernetes manifests", () => {
     fake.answers.planObject = () => ({ action: "unchanged", changes: [] });
     assert.deepEqual((await forage("diff -f -", WITHOUT_LOSS)).exitCode, 0);
     assert.deepEqual((await forage("plan -f -", WITHOUT_LOSS)).stdout, "nothing would change\n");
+  });
+
+  test("are planned without a priority class that does not exist yet, and a note says so", async () => {
+    fake.answers.planObject = () => ({ action: "create", changes: [] });
+    const text = readFileSync(new URL("autoscaled.yaml", MANIFESTS), "utf8");
+    const { exitCode, stderr } = await forage("plan -f -", text);
+    assert.deepEqual(
+      [exitCode, stderr],
+      [1, 'note: the priority class "front" does not exist yet; its pods are planned without it\n'],
+    );
+    fake.answers.planObject = () => ({ action: "unchanged", changes: [] });
+    assert.equal((await forage("plan -f -", text)).stderr, "");
+    const classes = (fake.requests("plan") as PlanRequest[]).map(({ bundle }) => {
+      const spec = bundle?.resources[0]?.spec;
+      return spec?.$case === "containerService" && spec.value.podConfig?.priorityClassName;
+    });
+    assert.deepEqual(classes, ["", "front"]);
   });
 
   test("are converted without their objects, which are named", async () => {

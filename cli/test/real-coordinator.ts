@@ -10,8 +10,14 @@ const START_LIMIT_MS = 120_000;
 /** The coordinator as its own process with a store of its own, on loopback; no node ever joins it. */
 export class RealCoordinator {
   readonly dir = mkdtempSync(join(tmpdir(), "forage-cli-test-"));
+  readonly #settings: object;
   #process: ChildProcess | undefined;
   #address = "127.0.0.1:0";
+
+  /** `settings`: further settings of its configuration. */
+  constructor(settings: object = {}) {
+    this.#settings = settings;
+  }
 
   /** Starts it, the second time at the address that it had. */
   async start(): Promise<void> {
@@ -67,6 +73,7 @@ export class RealCoordinator {
       http: { listen: "127.0.0.1:0" },
       adminTokenFile: join(this.dir, "admin-token"),
       rollout: { placementDeadlineSeconds: 2 },
+      ...this.#settings,
     };
   }
 }

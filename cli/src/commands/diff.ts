@@ -5,11 +5,10 @@ import { type Context, contextOf, printOne, withCoordinator } from "../context.t
 import { EXIT, type ExitCode } from "../exit-code.ts";
 import type { Bundle } from "../manifest/bundles.ts";
 import { describeDifference } from "../view/difference.ts";
-import { planBundles } from "./plan-bundles.ts";
 import { answerByExitCode } from "./plan-exit.ts";
+import { planManifest } from "./plan-manifest.ts";
 import { describeObjectChange, plannedObjectJson } from "./planned-object.ts";
 import { kindOf } from "./prune.ts";
-import { planObjects } from "./put-objects.ts";
 import { LOSSY_FLAG, MANIFEST_FLAG, type ManifestFlags, readManifests } from "./read-manifests.ts";
 
 export const diff = defineCommand({
@@ -22,12 +21,12 @@ The plan command also shows the steps. Exit codes: 0 nothing would change, 1 som
 });
 
 async function run(context: Context, flags: ManifestFlags): Promise<ExitCode> {
-  const { bundles, objects } = await readManifests(context, flags);
-  const [plans, planned] = await withCoordinator(context, async (coordinator) => [
-    await planBundles(coordinator, bundles),
-    await planObjects(coordinator, objects),
-  ]);
-  const changed = planned.filter(({ action }) => action !== "unchanged");
+  const manifest = await readManifests(context, flags);
+  const { bundles } = manifest;
+  const { plans, objects } = await withCoordinator(context, (coordinator) =>
+    planManifest(context, coordinator, manifest),
+  );
+  const changed = objects.filter(({ action }) => action !== "unchanged");
   printOne(
     context,
     () => [

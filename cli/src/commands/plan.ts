@@ -3,10 +3,10 @@ import { defineCommand } from "../command/definition.ts";
 import { type Context, contextOf, printOne, withCoordinator } from "../context.ts";
 import { EXIT, type ExitCode } from "../exit-code.ts";
 import { describePlanned } from "../view/plan.ts";
-import { planBundles } from "./plan-bundles.ts";
 import { answerByExitCode } from "./plan-exit.ts";
+import { planManifest } from "./plan-manifest.ts";
 import { describeObjectChange, plannedObjectJson } from "./planned-object.ts";
-import { type PlannedObject, planObjects } from "./put-objects.ts";
+import type { PlannedObject } from "./put-objects.ts";
 import { LOSSY_FLAG, MANIFEST_FLAG, type ManifestFlags, readManifests } from "./read-manifests.ts";
 
 export const plan = defineCommand({
@@ -21,11 +21,11 @@ Exit codes: 0 nothing would change, 1 something would, 255 the plan could not be
 });
 
 async function run(context: Context, flags: ManifestFlags): Promise<ExitCode> {
-  const { bundles, objects } = await readManifests(context, flags);
-  const [plans, planned] = await withCoordinator(context, async (coordinator) => [
-    await planBundles(coordinator, bundles),
-    await planObjects(coordinator, objects),
-  ]);
+  const manifest = await readManifests(context, flags);
+  const { bundles } = manifest;
+  const { plans, objects } = await withCoordinator(context, (coordinator) =>
+    planManifest(context, coordinator, manifest),
+  );
   const namespaces = bundles.map(({ request }) => request.namespace);
   printOne(
     context,
@@ -34,11 +34,11 @@ async function run(context: Context, flags: ManifestFlags): Promise<ExitCode> {
         namespace: namespaces[index],
         ...(PlanResponse.toJSON(each) as object),
       })),
-      ...planned.map(plannedObjectJson),
+      ...objects.map(plannedObjectJson),
     ],
-    () => describe(context, plans, namespaces, planned),
+    () => describe(context, plans, namespaces, objects),
   );
-  const isChanged = planned.some(({ action }) => action !== "unchanged");
+  const isChanged = objects.some(({ action }) => action !== "unchanged");
   return isChanged || plans.some(({ changes }) => changes) ? EXIT.changes : EXIT.ok;
 }
 
