@@ -17,6 +17,7 @@ import { join } from "node:path";
 import { goArchitecture } from "../lib/architecture.ts";
 import { cacheDir } from "../lib/cache-dir.ts";
 import { type HostTool, installMissing } from "../lib/host-tools.ts";
+import { unmountBelow } from "../lib/mounts.ts";
 import { run } from "../lib/run.ts";
 import { pruneImages } from "./prune-images.ts";
 
@@ -72,7 +73,9 @@ const IMAGE_TOOLS: readonly HostTool[] = [
   { package: "mmdebstrap", isThere: () => existsSync("/usr/bin/mmdebstrap") },
 ];
 /** Six times what it takes on two processors: a mirror that is slower than this is no mirror. */
-const BUILD_LIMIT_MS = 5 * 60_000;
+const BUILD_LIMIT_SECONDS = 5 * 60;
+/** The time for unmounting what a build that is ended has mounted. */
+const CLEAN_UP_SECONDS = 30;
 const IMAGES = "lab-images";
 /** Checkouts with different contents of images take turns on one machine. */
 const KEPT_IMAGES = 3;
@@ -90,6 +93,7 @@ export async function ensureHostImage(report: (detail: string) => void): Promise
       await buildImage(partial);
       renameSync(partial, dir);
     } catch (error) {
+      await unmountBelow(partial);
       rmSync(partial, { recursive: true, force: true });
       // Another run may have been faster.
       if (!existsSync(dir)) throw error;
@@ -108,9 +112,11 @@ async function buildImage(dir: string): Promise<void> {
   mkdirSync(dependencies);
   const archives = '"$1/var/cache/apt/archives"';
   const download = `chroot "$1" apt-get install --yes --no-install-recommends --download-only ${DEPENDENCIES.join(" ")}`;
+  // Ended by a signal that it can handle, it unmounts what it has mounted.
   await run(
-    "mmdebstrap",
+    "timeout",
     [
+      ...[`--kill-after=${CLEAN_UP_SECONDS}`, String(BUILD_LIMIT_SECONDS), "mmdebstrap"],
       ...["--variant=minbase", `--include=${BASE.join(",")}`, "--aptopt=Acquire::Languages none"],
       ...LEFT_OUT.map((path) => `--dpkgopt=path-exclude=${path}`),
       "--dpkgopt=force-unsafe-io",
@@ -118,7 +124,7 @@ async function buildImage(dir: string): Promise<void> {
       `--customize-hook=find ${archives} -name '*.deb' -exec mv -t '${dependencies}' {} +`,
       ...[SUITE, root],
     ],
-    { timeoutMs: BUILD_LIMIT_MS },
+    { timeoutMs: (BUILD_LIMIT_SECONDS + 2 * CLEAN_UP_SECONDS) * 1_000 },
   );
   adaptRoot(root);
 }
