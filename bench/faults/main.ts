@@ -1,0 +1,68 @@
+import { availableParallelism, loadavg } from "node:os";
+import { parseArgs } from "node:util";
+import { Lab } from "../../hack/lab-hosts/lab.ts";
+import { planHosts } from "../../hack/lab-hosts/lab-plan.ts";
+import { claimLab } from "../../hack/system/claim-lab.ts";
+import { LabFleet } from "../../hack/system/lab-fleet.ts";
+import { startForage } from "./forage-fleet.ts";
+import { type FaultFigures, measureFaults } from "./measure-faults.ts";
+import { HOSTS, type MeasuredFleet } from "./measured-fleet.ts";
+import { startSwarm } from "./swarm-fleet.ts";
+
+const KIND = "nspawn";
+const MAX_ROUNDS = 100;
+const ROWS: readonly (readonly [string, keyof FaultFigures])[] = [
+  ["a container's process is killed: all run again, s", "killed"],
+  ["a host loses power: all run on the others, s", "hostLost"],
+  ["a host is cut off: all run on the others, s", "cutOff"],
+  ["  share of its containers that run on", "ranOn"],
+  ["  healed: the surplus has stopped, s", "healed"],
+  ["a host's daemon is killed: share that survives", "survived"],
+];
+
+/** Lets the same faults happen to Forage and to Docker Swarm on booted hosts: `faults [--rounds N]`. Needs root. */
+export async function main(): Promise<void> {
+  const { values } = parseArgs({ options: { rounds: { type: "string", default: "3" } } });
+  const rounds = Number(values.rounds);
+  if (!Number.isInteger(rounds) || rounds < 1 || rounds > MAX_ROUNDS)
+    throw new RangeError(`--rounds ${values.rounds} is not valid: give a number from 1 to ${MAX_ROUNDS}`);
+  const figures: Record<string, FaultFigures> = {};
+  const forage = await LabFleet.boot(KIND);
+  try {
+    const fleet = await startForage(forage);
+    figures.forage = await medians(fleet, rounds);
+    await forage.replacingSoon(async () => {
+      figures["forage, 3 s"] = await medians(fleet, rounds);
+    });
+  } finally {
+    await forage.close();
+  }
+  const { name, release } = await claimLab();
+  try {
+    const lab = await Lab.create(name, KIND, planHosts({ count: HOSTS, coordinatorOwnHost: true }));
+    figures.swarm = await medians(await startSwarm(lab), rounds);
+  } finally {
+    await release();
+  }
+  const systems = Object.entries(figures);
+  console.log("".padEnd(52), ...systems.map(([system]) => system.padStart(12)));
+  for (const [title, key] of ROWS)
+    console.log(title.padEnd(52), ...systems.map(([, values]) => values[key].toFixed(1).padStart(12)));
+  const machine = { processors: availableParallelism(), load: loadavg()[2] };
+  console.log(JSON.stringify({ bench: "faults", rounds, ...machine, figures }));
+}
+
+async function medians(fleet: MeasuredFleet, rounds: number): Promise<FaultFigures> {
+  const all: FaultFigures[] = [];
+  for (let round = 0; round < rounds; round++) all.push(await measureFaults(fleet));
+  const median = (key: keyof FaultFigures): number =>
+    all.map((figures) => figures[key]).sort((a, b) => a - b)[Math.trunc(all.length / 2)] ?? Number.NaN;
+  return {
+    killed: median("killed"),
+    hostLost: median("hostLost"),
+    cutOff: median("cutOff"),
+    ranOn: median("ranOn"),
+    healed: median("healed"),
+    survived: median("survived"),
+  };
+}
