@@ -76,7 +76,7 @@ async function cutOffHost(fleet: MeasuredFleet): Promise<Pick<FaultFigures, "cut
   const ranOn = shareOf(before, await runningOn(fleet, host));
   const sinceHealed = stopwatch();
   await fleet.lab.heal();
-  await until("only the wanted containers run", async () => (await running(fleet)).length === REPLICAS);
+  await until("the surplus containers have stopped", async () => (await running(fleet)).length === REPLICAS);
   return { cutOff, ranOn, healed: sinceHealed() };
 }
 
@@ -98,7 +98,7 @@ function untilElsewhere(fleet: MeasuredFleet, host: string): Promise<unknown> {
 }
 
 async function settled(fleet: MeasuredFleet): Promise<void> {
-  await until("all hosts are ready, with the wanted containers", async () => {
+  await until(`all hosts are ready, with ${REPLICAS} containers`, async () => {
     return (await fleet.isReady()) && (await running(fleet)).length === REPLICAS;
   });
 }
