@@ -169,9 +169,9 @@ export class FakeCoordinator {
     for (const stream of this.#streams) stream.write({ message: { $case: "gateway", value } });
   }
 
-  /** Asks the agent to renew its certificate. */
-  askForRenewal(): void {
-    for (const stream of this.#streams) stream.write({ message: { $case: "certificateRenewal", value: {} } });
+  /** Sends a message; undefined: one that has no content for this version. */
+  say(message: ConnectResponse["message"]): void {
+    for (const stream of this.#streams) stream.write({ message });
   }
 
   /** Requests metrics of pods. */

@@ -10,6 +10,7 @@ import { buildDeb } from "./build-deb.ts";
 import { buildTarball } from "./build-tarball.ts";
 import { type ContentInputs, contentsOf, PACKAGES } from "./contents.ts";
 import { collectDocuments, documentEntries } from "./documents.ts";
+import { assertArchitecture } from "./elf.ts";
 import { NODE_ARCHITECTURE } from "./native-packages.ts";
 import { ensureNpmPackage } from "./npm-package.ts";
 import type { PackageFlags } from "./package-flags.ts";
@@ -37,6 +38,7 @@ export async function buildPackages(
       name,
       entries: [...contentsOf(name, inputs), ...documentEntries(name, checkout, documents)],
     }));
+    for (const { entries } of contents) assertArchitecture(entries, architecture);
     const common = { version, architecture, outDir: flags.outDir, epochSeconds };
     if (flags.formats.includes("deb")) {
       for (const { name, entries } of contents)

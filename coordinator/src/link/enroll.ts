@@ -240,6 +240,7 @@ function repeatedRecord(existing: NodeEntry, issued: IssuedCertificate): NodeRec
     serials: [issued.serial, ...serials.slice(1 - MAX_JOIN_SERIALS)],
     certificateEnds: toTimestamp(issued.notAfterMs),
     certificateBegins: newestBegin(existing, issued),
+    certificateAuthority: issued.authorityPin,
   };
 }
 
