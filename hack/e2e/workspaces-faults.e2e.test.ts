@@ -76,11 +76,7 @@ describe("faults of workspaces on real containers", { concurrency: false }, () =
     );
     await Promise.all([scene.restart(agent), scene.restart(coordinator)]);
     for (const status of await each(1, (instance) => scene.calls.reaches(instance, STOPPED))) saved(status);
-    assert.deepEqual(
-      all(1).filter((instance) => scene.exists(instance)),
-      [],
-    );
-    await scene.remainsDeleted();
+    await scene.filesDeleted(...all(1));
   });
 
   test("restores complete after kills of agent, coordinator and tar at each stage", LIMIT, async () => {
@@ -118,7 +114,7 @@ describe("faults of workspaces on real containers", { concurrency: false }, () =
 
   test("a restore waits for room on its node, and a backup from a full node is saved", LIMIT, async () => {
     const a = id("a", 3);
-    await scene.remainsDeleted();
+    await scene.filesDeleted(id("a", 2));
     scene.nodeDisk.fill(2 * MEBIBYTE);
     await scene.begin(a);
     await scene.becomes(a, "the node has no room", ({ message }) => /no space is left/.test(message));

@@ -237,10 +237,13 @@ export class WorkspaceScene {
     return this.exists(instance, "archives") ? readdirSync(this.pathOf(instance, "archives")) : [];
   }
 
-  /** Waits until the node has deleted the files of all instances that have stopped. */
-  async remainsDeleted(): Promise<void> {
+  /** Waits until the node has deleted the files of instances that have stopped. A node that was away then does so once it is back. */
+  async filesDeleted(...instances: readonly string[]): Promise<void> {
     const discarded = join(this.nodeDisk.directory, ".discarded");
-    await waitFor(() => !existsSync(discarded) || readdirSync(discarded).length === 0, {
+    const areGone = (): boolean =>
+      !instances.some((instance) => this.exists(instance)) &&
+      (!existsSync(discarded) || readdirSync(discarded).length === 0);
+    await waitFor(areGone, {
       ...{ what: "the files of stopped instances are deleted", limitMs: STAGE_LIMIT_MS },
       explain: () => this.#explain(undefined),
     });
