@@ -5,10 +5,13 @@ import { after, before, describe, test } from "node:test";
 import { WorkspaceConditionBool, WorkspacePhase } from "@forage/proto/core";
 import { SetClock } from "../lib/set-clock.ts";
 import { startTestHost, type TestHost } from "../lib/test-host.ts";
+import { waitFor } from "../lib/wait-for.ts";
 import { WorkspaceScene } from "../system/workspace-scene.ts";
 
 const LIMIT = { timeout: 300_000 };
 const { RUNNING, STOPPED } = WorkspacePhase;
+/** Programs that have just started have to connect first. */
+const STOP_LIMIT_MS = 120_000;
 const DAY_SECONDS = 24 * 3_600;
 /** Less than the difference between the times of any two steps, and more than a slow machine takes for one. */
 const TOLERANCE_MS = 6 * 3_600_000;
@@ -40,16 +43,17 @@ describe("workspaces on real containers whose programs' clocks are set", { concu
     writeFileSync(join(scene.contentOf(first), "kept"), "from the beginning");
 
     // Longer than all time-outs, then back. Certificates live for 30 days.
-    for (const [coordinatorDays, agentDays] of [
+    const steps = [
       [10, 3],
       [1, 8],
-    ] as const) {
+    ] as const;
+    for (const [index, [coordinatorDays, agentDays]] of steps.entries()) {
       coordinatorClock.set(coordinatorDays * DAY_SECONDS);
       agentClock.set(agentDays * DAY_SECONDS);
       isAhead(await scene.calls.markActive(first), coordinatorDays);
       writeFileSync(join(scene.contentOf(first), "newest"), `day ${coordinatorDays}`);
       await scene.calls.backup(first);
-      isAhead(lastStoredMs(agent.logPath), agentDays);
+      isAhead(await storedMs(agent.logPath, index), agentDays);
       const { phase, conditions } = (await scene.calls.describe(first)) ?? {};
       assert.deepEqual([phase, conditions?.timeout, conditions?.failed], [RUNNING, "", ""]);
     }
@@ -69,7 +73,7 @@ describe("workspaces on real containers whose programs' clocks are set", { concu
     writeFileSync(join(scene.contentOf(first), "newest"), "day 0");
     const digest = await scene.digest(scene.contentOf(first));
     await scene.calls.stop(first);
-    const { conditions } = await scene.calls.reaches(first, STOPPED);
+    const { conditions } = await scene.calls.reaches(first, STOPPED, STOP_LIMIT_MS);
     assert.deepEqual([conditions?.finalBackupComplete, conditions?.timeout, conditions?.failed], [1, "", ""]);
 
     coordinatorClock.set(5 * DAY_SECONDS);
@@ -84,10 +88,15 @@ function isAhead(timeMs: number, days: number): void {
   assert.ok(differenceMs < TOLERANCE_MS, `a clock is ${aheadMs} ms ahead, and should be ${days} days`);
 }
 
-/** Returns the time of the last archive's log line, by the agent's clock. */
-function lastStoredMs(logPath: string): number {
-  const lines = readFileSync(logPath, "utf8").split("\n");
-  const line = lines.findLast((it) => it.includes('"workspace-archive-stored"')) ?? assert.fail("no archive");
-  const { time }: { time: number } = JSON.parse(line);
+/** Returns the time at which the agent has stored an archive, by its own clock. Its log may come after the coordinator's answer. */
+async function storedMs(logPath: string, index: number): Promise<number> {
+  const lines = (): string[] =>
+    readFileSync(logPath, "utf8")
+      .split("\n")
+      .filter((line) => line.includes('"workspace-archive-stored"') && line.endsWith("}"));
+  await waitFor(() => lines().length > index, {
+    ...{ what: `archive ${index} is in the agent's log`, limitMs: 60_000 },
+  });
+  const { time }: { time: number } = JSON.parse(lines()[index] ?? "");
   return time;
 }
