@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -40,11 +40,8 @@ test("followers serve while the leader is killed or paused, and one of them lead
   for (const { lookup } of lookups) await lookup.until(() => lookup.endpoints.size === 2);
   const pods = await podNames(third);
   assert.equal(pods.length, 2);
-  // The leader's list, as every coordinator passes it on.
-  for (const member of others)
-    await waitFor(async () => (await coordinatorsOf(member)) === `${first.address}*,${addressesOf(others)}`, {
-      ...wait("both followers have reported"),
-    });
+  // Every coordinator passes on the list of the one that leads. On a busy machine that may be another one by now.
+  for (const member of others) await untilListed(member, cluster);
   const before = lookups.map(({ lookup }) => lookup.updates.length);
   const ends = lookups.map(({ lookup }) => readOn(lookup));
 
@@ -52,13 +49,7 @@ test("followers serve while the leader is killed or paused, and one of them lead
   const killedMs = performance.now();
   await leaderOf(others);
   t.diagnostic(`another coordinator led after ${Math.round(performance.now() - killedMs)} ms`);
-  const leader = await leaderOf(others);
-  const follower = others.find((member) => member !== leader);
-  assert.ok(follower);
-  await waitFor(
-    async () => (await coordinatorsOf(follower)) === `${leader.address}*,${follower.address}`,
-    wait("the other follower has reported to the new leader"),
-  );
+  for (const member of others) await untilListed(member, others);
   agent.close();
   const back = agent.again({ behaviour: (pod) => agent.running(pod) });
   for (const member of others)
@@ -86,21 +77,19 @@ test("followers serve while the leader is killed or paused, and one of them lead
   await waitFor(async () => (await podNames(leading)).join() === pods.join(), wait("the pods are the same"));
 });
 
-/** Returns the addresses of the coordinators that are ready, with a star behind the one that leads. */
-async function coordinatorsOf(member: Member): Promise<string> {
-  const { coordinators } = await member
-    .operator()
-    .listCoordinators({})
-    .catch(() => ({ coordinators: [] }));
-  const ready = coordinators.filter((it) => it.ready);
-  return ready.map(({ addresses, leads }) => `${addresses[0]}${leads ? "*" : ""}`).join();
-}
-
-function addressesOf(members: readonly Member[]): string {
-  return members
-    .map(({ address }) => address)
-    .sort()
-    .join();
+/** Waits until the member lists these coordinators as ready, and one of them as the one that leads. */
+async function untilListed(member: Member, expected: readonly Member[]): Promise<void> {
+  const addresses = expected.map(({ address }) => address).sort();
+  const isListed = async (): Promise<boolean> => {
+    const { coordinators } = await member
+      .operator()
+      .listCoordinators({})
+      .catch(() => ({ coordinators: [] }));
+    const ready = coordinators.filter((it) => it.ready);
+    const listed = ready.map((it) => it.addresses[0] ?? "").sort();
+    return listed.join() === addresses.join() && ready.filter(({ leads }) => leads).length === 1;
+  };
+  await waitFor(isListed, wait(`the coordinator at ${member.address} lists ${addresses.join(", ")}`));
 }
 
 /** Reads until the stream ends. */
@@ -239,14 +228,22 @@ async function startCluster(t: TestContext, etcd: EtcdServer): Promise<readonly 
   return [first, ...(await Promise.all([make(1, first), make(2, first)]))];
 }
 
-/** Gets the keys of the cluster, as an operator does on the host of a further coordinator. */
+/** Gets the keys of the cluster, as an operator does on the host of a further coordinator. A busy machine may need several tries. */
 async function joinWith(dir: string, known: Member): Promise<void> {
-  const { token } = await known.operator().createCoordinatorToken({ ttlSeconds: 0 });
   const tokenFile = join(dir, "token");
-  writeFileSync(tokenFile, token, { mode: 0o600 });
   const args = ["join", known.address, "--token-file", tokenFile, "--config", join(dir, CONFIG)];
-  const program = spawnProgram(process.execPath, [MAIN, ...args], { logPath: join(dir, "join.log") });
-  assert.equal(await program.exited, 0, program.readLog());
+  const logPath = join(dir, "join.log");
+  const joins = async (): Promise<boolean> => {
+    const made = await known
+      .operator()
+      .createCoordinatorToken({ ttlSeconds: 0 })
+      .catch(() => undefined);
+    if (made === undefined) return false;
+    writeFileSync(tokenFile, made.token, { mode: 0o600 });
+    return (await spawnProgram(process.execPath, [MAIN, ...args], { logPath }).exited) === 0;
+  };
+  const explain = (): string => (existsSync(logPath) ? readFileSync(logPath, "utf8") : "");
+  await waitFor(joins, { ...wait(`${dir} has the keys of the cluster`), explain });
 }
 
 function spawn(dir: string): Program {
