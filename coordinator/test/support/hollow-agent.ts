@@ -58,7 +58,11 @@ export interface KeyPair {
 /** The part of a world that agents see. */
 export type AgentWorld = Pick<World, "address" | "caPem" | "operator" | "atEnd">;
 
-/** An agent without a host: a real join and a real stream, and pods that are running as soon as they are assigned. */
+/**
+ * An agent without a host, for tests of the coordinator's wire: it joins and connects over TLS as a real agent does, and reports
+ * each assigned pod as running, or as the test's `behaviour` says. Tests of what a real agent does with an assignment belong into
+ * `sim/`, or use real containers.
+ */
 export class HollowAgent {
   readonly name: string;
   readonly assignments = new Map<string, PodAssignment>();
