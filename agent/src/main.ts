@@ -32,7 +32,7 @@ import { openKey } from "./open-key.ts";
 import { ownAddresses } from "./own-address.ts";
 import { podAccess } from "./pod-access-settings.ts";
 import { probeOver } from "./probes/run-probe.ts";
-import { restoreHelpers } from "./runtime/nerdctl/helper-programs.ts";
+import { HelperWatch } from "./runtime/nerdctl/helper-watch.ts";
 import { NerdctlRuntime } from "./runtime/nerdctl/nerdctl-runtime.ts";
 import { HostServiceNetwork } from "./service-network.ts";
 import { COPY_FILES, copyFiles } from "./sessions/copy-files.ts";
@@ -74,9 +74,7 @@ async function main(): Promise<void> {
   const addresses = await findAddresses(config);
   const coordinators = CoordinatorAddresses.of(config, Math.random);
   const services = await openServices(config, addresses, log, damageReports.note);
-  await restoreHelpers(programDir(config), Object.values(config.runtimeClasses), damageReports.note).catch(
-    (err: unknown) => log.warn({ err }, "helper-programs-not-restored"),
-  );
+  const helpers = await watchHelpers(config, log, damageReports);
   const runtime = makeRuntime(config, log);
   const workspaces = await openNodeWorkspaces(config, coordinators, { log, damageReports, journalKey });
   const providers = new Map(workspaces === undefined ? [] : [["workspace", workspaces.provider]]);
@@ -120,7 +118,8 @@ async function main(): Promise<void> {
   const relay = openDestination(config, coordinators, agent, log);
   const nomad = await openNomadDriver(config, log);
   const close = async (): Promise<void> => {
-    await Promise.all([relay?.close(), nomad?.close(), workspaces?.close(), agent.close()]);
+    const parts = [relay, nomad, workspaces, agent, helpers];
+    await Promise.all(parts.map((part) => part?.close()));
     await claim.close();
   };
   const manager = new ServiceManager({
@@ -131,6 +130,14 @@ async function main(): Promise<void> {
   log.info({ node: config.nodeName, version: VERSION, pid: process.pid }, "agent-started");
   // Ready means that the agent supervises its pods. An absent containerd is reported and waited for.
   manager.ready();
+}
+
+function watchHelpers(config: Config, log: AgentLog, damageReports: DamageReports): Promise<HelperWatch> {
+  return HelperWatch.start({
+    ...{ dir: programDir(config), ociRuntimes: Object.values(config.runtimeClasses), clock: systemClock },
+    noteDamage: damageReports.note,
+    onError: (err) => log.warn({ err }, "helper-programs-not-restored"),
+  });
 }
 
 /** Ends the agent if another one on the host would be in its way. */

@@ -7,12 +7,19 @@ import { makePrivateDirectory, writeFilesDurably } from "../journal/durable-file
 import type { HeldAddress } from "./plan-addresses.ts";
 
 const FILE = "held-addresses.json";
+/** Without the record an address that has no lease would be taken for the host's own for ever. */
+const COPY = "held-addresses.copy.json";
+const MISSING = "it is missing";
+const DAMAGED = "it can't be parsed";
+const REWRITTEN = "it is written again";
 
 export interface HeldRecords {
   readonly held: readonly HeldAddress[];
   has(held: HeldAddress): boolean;
   add(held: readonly HeldAddress[]): Promise<void>;
   remove(held: HeldAddress): Promise<void>;
+  /** Writes the records again if they are no longer on disk as they were written. */
+  check(): Promise<void>;
 }
 
 /**
@@ -21,20 +28,32 @@ export interface HeldRecords {
  */
 export class HeldAddressesFile implements HeldRecords {
   readonly #dir: string;
+  readonly #noteDamage: NoteDamage;
   #held: readonly HeldAddress[];
 
-  private constructor(dir: string, held: readonly HeldAddress[]) {
+  private constructor(dir: string, held: readonly HeldAddress[], noteDamage: NoteDamage) {
     this.#dir = dir;
     this.#held = held;
+    this.#noteDamage = noteDamage;
   }
 
-  /** Opens the file. Unreadable records count as absent. The kernel drops their addresses at the end of the lease. */
-  static async open(dir: string, noteDamage?: NoteDamage): Promise<HeldAddressesFile> {
-    const path = join(dir, FILE);
-    const text = await readFile(path, "utf8").catch(() => "[]");
-    const held = parse(text);
-    if (held === undefined) noteDamage?.(path, "it can't be parsed", "its addresses end with their leases");
-    return new HeldAddressesFile(dir, held ?? []);
+  /**
+   * Opens the file, or its copy if the file is missing or damaged. If neither can be read, the records count as absent: the kernel
+   * drops their addresses at the end of the lease.
+   */
+  static async open(dir: string, noteDamage: NoteDamage = () => {}): Promise<HeldAddressesFile> {
+    const [own, copy] = [await read(join(dir, FILE)), await read(join(dir, COPY))];
+    const held = own.held ?? copy.held ?? [];
+    const file = new HeldAddressesFile(dir, held, noteDamage);
+    const isLost = own.held === undefined && copy.held === undefined;
+    const remedy = isLost ? "its addresses end with their leases" : REWRITTEN;
+    if (own.text !== undefined && own.held === undefined) noteDamage(join(dir, FILE), DAMAGED, remedy);
+    if (copy.text !== undefined && copy.held === undefined) noteDamage(join(dir, COPY), DAMAGED, remedy);
+    if (own.text === undefined && copy.text !== undefined) noteDamage(join(dir, FILE), MISSING, remedy);
+    // An earlier version wrote no copy. What a full disk does not take now is written by a later check.
+    const isWhole = [own, copy].every(({ text }) => text === textOf(held));
+    if (held.length > 0 && !isWhole) await file.#write(held).catch(() => undefined);
+    return file;
   }
 
   get held(): readonly HeldAddress[] {
@@ -54,13 +73,47 @@ export class HeldAddressesFile implements HeldRecords {
     await this.#write(this.#held.filter((it) => !same(it, held)));
   }
 
+  async check(): Promise<void> {
+    const expected = textOf(this.#held);
+    const texts = new Map([
+      [FILE, (await read(join(this.#dir, FILE))).text],
+      [COPY, (await read(join(this.#dir, COPY))).text],
+    ]);
+    const wrong = [...texts].filter(([, text]) => text !== expected);
+    if (wrong.length === 0 || this.#held.length === 0) return;
+    await this.#write(this.#held);
+    for (const [name, text] of wrong) {
+      const reason = text === undefined ? MISSING : "it is not what the agent wrote";
+      this.#noteDamage(join(this.#dir, name), reason, REWRITTEN);
+    }
+  }
+
   async #write(held: readonly HeldAddress[]): Promise<void> {
-    // The agent removes these addresses from the host, so a flipped digit must not name one of the host's own.
-    const records = held.map((it) => ({ ...it, checksum: checksumOf(it) }));
+    const bytes = Buffer.from(textOf(held));
     await makePrivateDirectory(this.#dir);
-    await writeFilesDurably(this.#dir, [{ name: FILE, bytes: Buffer.from(JSON.stringify(records)) }]);
+    await writeFilesDurably(
+      this.#dir,
+      [FILE, COPY].map((name) => ({ name, bytes })),
+    );
     this.#held = held;
   }
+}
+
+/** The agent removes these addresses from the host, so a flipped digit must not name one of the host's own. */
+function textOf(held: readonly HeldAddress[]): string {
+  return JSON.stringify(held.map((it) => ({ ...it, checksum: checksumOf(it) })));
+}
+
+interface ReadRecords {
+  /** Undefined: the file is missing. */
+  readonly text: string | undefined;
+  /** Undefined: the file is missing or damaged. */
+  readonly held: readonly HeldAddress[] | undefined;
+}
+
+async function read(path: string): Promise<ReadRecords> {
+  const text = await readFile(path, "utf8").catch(() => undefined);
+  return { text, held: text === undefined ? undefined : parse(text) };
 }
 
 /** Undefined: damaged. Older agents wrote no checksums. */

@@ -27,8 +27,8 @@ test("all addresses are there before the first is announced, and each is announc
   assert.equal(announced.length, 7 * IPS.length);
 });
 
-test("renews leases several times before they end, and runs nothing without addresses", async (t) => {
-  const { balancer, host, clock } = setUp(t);
+test("renews leases and checks their records several times before they end, and runs nothing without addresses", async (t) => {
+  const { balancer, host, clock, held } = setUp(t);
   balancer.setCurrent(true);
   await balancer.start();
   await clock.pass(60_000);
@@ -41,6 +41,7 @@ test("renews leases several times before they end, and runs nothing without addr
     call.startsWith("ip address replace 192.0.2.50/32 dev eth0 valid_lft 30"),
   );
   assert.ok(renewals.length >= 5, `${renewals.length}`);
+  assert.ok(held.checks >= 5, `${held.checks}`);
 });
 
 test("of two cut-off hosts without the address, the first one to find it unused takes it", async (t) => {
@@ -160,6 +161,7 @@ function setUp(t: TestContext, servicesLost: () => boolean = () => false) {
 class HeldInMemory implements HeldRecords {
   held: readonly HeldAddress[] = [];
   isFull = false;
+  checks = 0;
 
   has(held: HeldAddress): boolean {
     return this.held.some((it) => it.ip === held.ip && it.interface === held.interface);
@@ -168,6 +170,10 @@ class HeldInMemory implements HeldRecords {
   async add(held: readonly HeldAddress[]): Promise<void> {
     if (this.isFull) throw new Error("no space left on the device");
     this.held = [...this.held, ...held.filter((it) => !this.has(it))];
+  }
+
+  async check(): Promise<void> {
+    this.checks++;
   }
 
   async remove({ ip, interface: name }: HeldAddress): Promise<void> {

@@ -140,7 +140,8 @@ export class LoadBalancer {
   }
 
   async #settle(): Promise<void> {
-    const { run, interface: setting } = this.#options;
+    const { run, interface: setting, held, onProblem } = this.#options;
+    await held.check().catch((error) => onProblem("held-addresses-not-recorded", error));
     const links = await listLinks(run);
     if (this.#isCurrent) {
       this.#yielded.clear();

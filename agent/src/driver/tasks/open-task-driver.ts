@@ -7,7 +7,7 @@ import type { Clock } from "../../clock.ts";
 import { DEFAULT_HOST_PORTS, HostNetwork } from "../../network/host-network.ts";
 import { probePort } from "../../network/probe-port.ts";
 import { runCommand } from "../../network/run-command.ts";
-import { restoreHelpers } from "../../runtime/nerdctl/helper-programs.ts";
+import { HelperWatch } from "../../runtime/nerdctl/helper-watch.ts";
 import { NerdctlRuntime } from "../../runtime/nerdctl/nerdctl-runtime.ts";
 import type { DriverOptions } from "../config/driver-options.ts";
 import type { TaskDriver } from "../driver-service.ts";
@@ -50,8 +50,13 @@ export async function openTaskDriver(context: TaskDriverContext): Promise<TaskDr
     open: () => openNetwork(options, instance, clock, log),
     dir: join(dataDir, "networks"),
   });
+  const helpers = await HelperWatch.start({
+    ...{ dir: join(dataDir, "programs"), ociRuntimes: [], clock },
+    noteDamage: (path, reason) => log("warn", "data-file-damaged", { path, reason }),
+    onError: (error) => log("warn", "helper-programs-not-restored", { error: String(error) }),
+  });
   const dependencies: TaskDependencies = {
-    ...{ instance, options, runtime, networks, processes, clock, log },
+    ...{ helpers, instance, options, runtime, networks, processes, clock, log },
     images: new TaskImages({ runtime, options, clock, log }),
     exits: new ExitWatch({ runtime, processes, clock, log }),
     events: new TaskEvents(() => clock.nowMs()),
@@ -63,10 +68,6 @@ export async function openTaskDriver(context: TaskDriverContext): Promise<TaskDr
   };
   // Read before a start of this driver adds its own.
   const interrupted = await readdir(dependencies.startsDir).catch(() => []);
-  const noteDamage = (path: string, reason: string) => log("warn", "data-file-damaged", { path, reason });
-  await restoreHelpers(join(options.dataDir, "programs"), [], noteDamage).catch((error: unknown) =>
-    log("warn", "helper-programs-not-restored", { error: String(error) }),
-  );
   // Published ports of tasks that run are put back before anything else changes the table.
   await networks
     .takeOver()

@@ -1,4 +1,5 @@
 import type { Clock } from "../../clock.ts";
+import type { HelperWatch } from "../../runtime/nerdctl/helper-watch.ts";
 import type { ContainerRuntime } from "../../runtime/runtime.ts";
 import type { DriverOptions } from "../config/driver-options.ts";
 import type { DriverLog } from "./driver-log.ts";
@@ -17,6 +18,7 @@ export interface TaskDependencies {
   readonly runtime: ContainerRuntime;
   readonly networks: TaskNetworks;
   readonly images: TaskImages;
+  readonly helpers: Pick<HelperWatch, "close">;
   readonly exits: ExitWatch;
   readonly events: TaskEvents;
   readonly processes: Processes;

@@ -64,6 +64,7 @@ function aDriver(t: TestContext, gc: Partial<DriverOptions["gc"]> = {}) {
       host: { appArmor: false, seLinux: false, cgroupVersion: 1 as const, messageQueues: true },
     },
     images: new TaskImages({ runtime, options: driverOptions, clock, log }),
+    helpers: { close: async () => {} },
     exits: new ExitWatch({ runtime, processes, clock, log }),
     events: new TaskEvents(() => clock.nowMs()),
     ...{ filesDir: join(dir, "tasks"), startsDir: join(dir, "starts") },

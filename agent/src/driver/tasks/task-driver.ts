@@ -246,7 +246,8 @@ export class RuntimeTaskDriver implements TaskDriver {
   async close(): Promise<void> {
     this.#closing.abort();
     await Promise.all([...this.#starting.values()].map(({ ended }) => ended));
-    const { exits, images, networks, runtime } = this.#dependencies;
+    const { helpers, exits, images, networks, runtime } = this.#dependencies;
+    await helpers.close();
     exits.close();
     images.close();
     await networks.close();

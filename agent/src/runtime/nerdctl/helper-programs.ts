@@ -78,11 +78,13 @@ const VARIANTS = [
  * container, to remove one that has ended and to run a command in it. The text of a program of an earlier version is not known any
  * more, so programs that differ between versions have a copy each. The digest in its name says which of the two is sound.
  * @param ociRuntimes programs like runc that containers may have been started with.
+ * `wereWritten`: this agent has written the programs of its version before, so that a missing one counts as damaged.
  */
 export async function restoreHelpers(
   dir: string,
   ociRuntimes: readonly string[],
   noteDamage: (path: string, reason: string, remedy: string) => void,
+  { wereWritten }: { readonly wereWritten: boolean } = { wereWritten: false },
 ): Promise<void> {
   const known = knownPrograms(ociRuntimes);
   const copies = join(dir, COPIES);
@@ -91,7 +93,7 @@ export async function restoreHelpers(
     const [path, copy] = [join(dir, name), join(copies, name)];
     const [text, kept] = [await readText(path), await readText(copy)];
     const sound = known.get(name) ?? [text, kept].find((it) => it !== undefined && isSound(name, it));
-    const isNew = text === undefined && known.has(name);
+    const isNew = text === undefined && known.has(name) && !wereWritten;
     if (text !== sound && !isNew) noteDamage(path, text === undefined ? MISSING : CHANGED, remedyOf(sound));
     if (kept !== undefined && kept !== sound) noteDamage(copy, CHANGED, remedyOf(sound));
     if (sound === undefined) continue;
