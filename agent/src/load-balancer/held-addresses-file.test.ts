@@ -67,7 +67,7 @@ for (const name of ["held-addresses.json", "held-addresses.copy.json"])
     });
   }
 
-test("a check of a host that holds no address writes nothing", async (t) => {
+test("leaves the directory empty when the host holds no address", async (t) => {
   const { dir, file, notes } = await held(t);
   await file.check();
   assert.deepEqual(await readdir(dir), []);

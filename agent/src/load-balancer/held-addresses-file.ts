@@ -50,7 +50,7 @@ export class HeldAddressesFile implements HeldRecords {
     if (own.text !== undefined && own.held === undefined) noteDamage(join(dir, FILE), DAMAGED, remedy);
     if (copy.text !== undefined && copy.held === undefined) noteDamage(join(dir, COPY), DAMAGED, remedy);
     if (own.text === undefined && copy.text !== undefined) noteDamage(join(dir, FILE), MISSING, remedy);
-    // An earlier version wrote no copy. What a full disk does not take now is written by a later check.
+    // An earlier version wrote no copy. If the disk is full now, a later check writes it.
     const isWhole = [own, copy].every(({ text }) => text === textOf(held));
     if (held.length > 0 && !isWhole) await file.#write(held).catch(() => undefined);
     return file;
