@@ -91,6 +91,10 @@ export class RealNode implements FleetNode {
     return this.#host.running().length;
   }
 
+  get ending(): number {
+    return this.#host.running().filter((it) => it.endsByItself && this.#assignments.has(podOf(it))).length;
+  }
+
   crash(): void {
     if (!this.#up) return;
     this.#options.note("crashes");

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { VirtualClock } from "@forage/common/virtual-clock";
+import { PodAssignment } from "@forage/proto/forage/agent/v1/agent";
 import { until } from "../test/until.ts";
 import { Journal } from "./journal/journal.ts";
 import { loadJournalKey } from "./journal/journal-key.ts";
@@ -53,14 +54,44 @@ test("a record that can't be removed is removed later", async (t) => {
   assert.equal(health[1], undefined);
 });
 
+test("a removed pod whose state can't be written loses its record, and is not started by a restart", async (t) => {
+  const { dir, journal, saver, health, open } = await aSaver(t);
+  const pods = ["p1", "p2"].map((uid) => PodAssignment.fromPartial({ uid }));
+  await journal.replace({ clusterId: "c", revision: 1n, pods });
+  await mkdir(join(dir, "states", "p1.state.tmp"));
+  for (const uid of ["p1", "p2"]) await saver.saveRemoved(uid, { ...EMPTY_MEMORY, removed: true });
+  assert.match(health[0] ?? "", /could not be written/);
+  assert.equal(journal.state("p2")?.removed, true);
+  await rmdir(join(dir, "states", "p1.state.tmp"));
+
+  const restarted = await open();
+  for (const seen of [journal, restarted]) {
+    assert.deepEqual([...seen.desired().keys()], ["p2"]);
+    assert.deepEqual([...seen.damaged], ["p1"]);
+    assert.equal(seen.resumeRevision, 0n);
+  }
+  await restarted.replace({ clusterId: "c", revision: 2n, pods });
+  assert.deepEqual([...restarted.desired().keys()].sort(), ["p1", "p2"]);
+  assert.deepEqual([...restarted.damaged], []);
+});
+
+test("a removed pod whose record can't be removed either is not saved", async (t) => {
+  const { dir, journal, saver } = await aSaver(t);
+  await journal.replace({ clusterId: "c", revision: 1n, pods: [PodAssignment.fromPartial({ uid: "p1" })] });
+  await mkdir(join(dir, "states", "p1.state.tmp"));
+  // In place of the record, so that it can't be unlinked.
+  const [record = ""] = await readdir(join(dir, "pods"));
+  await rm(join(dir, "pods", record));
+  await mkdir(join(dir, "pods", record));
+  await assert.rejects(saver.saveRemoved("p1", { ...EMPTY_MEMORY, removed: true }), /could not be written/);
+});
+
 async function aSaver(t: TestContext) {
   const root = await mkdtemp(join(tmpdir(), "forage-saver-"));
   const dir = join(root, "journal");
-  const journal = await Journal.open({
-    dir,
-    key: await loadJournalKey({ dir: root }),
-    signal: new AbortController().signal,
-  });
+  const key = await loadJournalKey({ dir: root });
+  const open = () => Journal.open({ dir, key, signal: new AbortController().signal });
+  const journal = await open();
   const clock = new VirtualClock();
   const health: (string | undefined)[] = [];
   const saver = new StateSaver({
@@ -72,5 +103,5 @@ async function aSaver(t: TestContext) {
     await journal.close();
     await rm(root, { recursive: true, force: true });
   });
-  return { dir, clock, saver, health };
+  return { dir, clock, journal, saver, health, open };
 }

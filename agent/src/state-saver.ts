@@ -34,6 +34,16 @@ export class StateSaver {
     await this.#write(podUid, () => this.#options.journal.saveState(podUid, toPodState(memory)));
   }
 
+  /**
+   * Saves the memory of a pod that was removed from the host. If the disk does not take it, removes the pod's record instead.
+   * Rejects if a restart could start the pod again.
+   */
+  async saveRemoved(podUid: string, memory: PodMemory): Promise<void> {
+    const { journal } = this.#options;
+    if (await this.#write(podUid, () => journal.saveState(podUid, toPodState(memory)))) return;
+    await journal.removeRecord(podUid);
+  }
+
   /** Resolves when nothing of the pod is on disk, or that could not be written. */
   async forget(podUid: string): Promise<void> {
     this.#unsaved.delete(podUid);
@@ -51,13 +61,16 @@ export class StateSaver {
     this.#cancel?.();
   }
 
-  async #write(podUid: string, write: () => Promise<void>): Promise<void> {
+  /** Returns whether it was written. */
+  async #write(podUid: string, write: () => Promise<void>): Promise<boolean> {
     try {
       await write();
       this.#unsaved.delete(podUid);
       this.#reportHealth(undefined);
+      return true;
     } catch (error) {
       this.#failed(error, () => this.#unsaved.add(podUid));
+      return false;
     }
   }
 

@@ -208,6 +208,23 @@ export class Journal {
     });
   }
 
+  /**
+   * Removes the pod's assignment without writing anything, which a full disk allows. The pod counts as damaged from then on, also
+   * after a restart: nothing of it is started before the next snapshot. Ignores unknown uids.
+   */
+  removeRecord(uid: string): Promise<void> {
+    return this.#serially(async () => {
+      const generation = this.#index.pods.get(uid);
+      if (generation === undefined) return;
+      const dir = join(this.#dir, PODS_DIRECTORY);
+      await this.#files.remove(join(dir, podFileName(uid, generation))).catch(writeFailed);
+      await this.#files.sync(dir).catch(writeFailed);
+      this.#desired.delete(uid);
+      this.#damaged.add(uid);
+      this.#incomplete = true;
+    });
+  }
+
   /** Resolves when all that was handed in is written. */
   async close(): Promise<void> {
     this.#closed = true;

@@ -57,6 +57,11 @@ export interface HostFacts {
 export interface PodEvents {
   /** Write it down; a newer memory of the pod replaces one not yet written. Resolves when it is on disk, or can't be. */
   remembered(podUid: string, memory: PodMemory): Promise<void>;
+  /**
+   * Called when nothing of the pod is left on the host. Resolves when no restart of the agent can start it again, and rejects if
+   * one could.
+   */
+  removed(podUid: string, memory: PodMemory): Promise<void>;
   /** The pod's memory was lost, and was read back from the kernel and the runtime. */
   recovered(podUid: string): void;
   /** The status differs from the one before. */

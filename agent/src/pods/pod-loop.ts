@@ -225,6 +225,7 @@ export class PodLoop {
   }
 
   async #succeeded(step: Step, effect: StepEffect, beganMs: number): Promise<void> {
+    if (effect.final && effect.change) await this.#rememberRemoval(effect.change);
     const saved = effect.change === undefined ? undefined : this.#remember(effect.change);
     if (effect.published !== undefined) this.#published = effect.published;
     if (effect.volumesShown !== undefined) this.#volumesShown = effect.volumesShown;
@@ -310,6 +311,12 @@ export class PodLoop {
     if (memory === this.#memory || isDeepStrictEqual(memory, this.#memory)) return Promise.resolve();
     this.#memory = memory;
     return this.#dependencies.events.remembered(this.#pod.uid, memory);
+  }
+
+  async #rememberRemoval(change: Change): Promise<void> {
+    const memory = change(this.#memory);
+    await this.#dependencies.events.removed(this.#pod.uid, memory);
+    this.#memory = memory;
   }
 
   #sleep(untilMs: number | undefined): Promise<void> {

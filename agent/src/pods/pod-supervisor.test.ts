@@ -97,6 +97,34 @@ test("init containers run again in a new namespace, also if the start of the mai
   assert.deepEqual(starts, ["setup", "main"]);
 });
 
+test("a removed pod stays removed though its recorded assignment is from before its removal", async () => {
+  const { clock, host, disk } = aHost();
+  const agent = new SimAgent(host, disk, randomOf(1).next, []);
+  const memory = { containers: {}, removed: true };
+  void agent.supervisor.start([{ uid: "a", pod: aPod("a"), memory }]);
+  await clock.run(60_000);
+  assert.equal(host.containers.size, 0);
+  assert.equal(agent.statuses.get("a")?.phase, "REMOVED");
+});
+
+test("a pod is reported as removed once its removal is on disk", async () => {
+  const { clock, host, disk } = aHost();
+  const agent = start(host, disk);
+  agent.assign(aPod("a"));
+  await clock.run(10_000);
+  disk.isFull = true;
+  agent.assign({ ...aPod("a"), stopping: true });
+  await clock.run(60_000);
+  assert.equal(host.containers.size, 0);
+  assert.equal(agent.statuses.get("a")?.phase, "STOPPING");
+  assert.equal(agent.statuses.get("a")?.reason, "RemoveFailed");
+
+  disk.isFull = false;
+  await clock.run(60_000);
+
+  assert.equal(agent.statuses.get("a")?.phase, "REMOVED");
+});
+
 /** Two pods, and an agent that comes after the first and can't read the record of pod a. */
 async function damagedPod(meanwhile: (host: SimHost) => void) {
   const { clock, host, disk } = aHost();

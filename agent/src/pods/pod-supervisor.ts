@@ -87,6 +87,7 @@ export class PodSupervisor {
       events: {
         ...events,
         remembered: (podUid, memory) => events.remembered(podUid, memory),
+        removed: (podUid, memory) => events.removed(podUid, memory),
         changed: (status) => this.#changed(status),
         stepped: (podUid, step, tookMs, error) => events.stepped(podUid, step, tookMs, error),
       },
@@ -225,7 +226,8 @@ export class PodSupervisor {
   }
 
   #add(pod: Pod, unassigned: boolean, memory: PodMemory): PodLoop {
-    const goal = unassigned ? "remove" : goalOf(pod);
+    // Its assignment may be older than its removal, because a full disk took only the latter.
+    const goal = unassigned || memory.removed ? "remove" : goalOf(pod);
     const loop = new PodLoop(this.#dependencies, { pod, goal, memory });
     this.#loops.set(pod.uid, loop);
     if (unassigned) this.#unassigned.add(pod.uid);

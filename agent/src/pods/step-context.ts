@@ -8,6 +8,8 @@ export interface StepEffect {
   readonly change?: Change;
   /** The memory must be on disk before the next step relies on it. */
   readonly durable?: true;
+  /** The change removes the pod, and takes effect once no restart of the agent can start it again. */
+  readonly final?: true;
   readonly published?: boolean;
   /** The present content of the volumes. */
   readonly volumesShown?: PodVolumeSpec | undefined;

@@ -17,6 +17,8 @@ export class SimDisk {
   bootId = 1;
   /** The time that the write of a memory takes. */
   writeMs = 15;
+  /** It takes no removal of a pod. */
+  isFull = false;
 }
 
 /** One life of an agent, from its start to `kill`. */
@@ -57,6 +59,10 @@ export class SimAgent {
       host: { nodeName: "sim", addresses: ["192.0.2.1"], allocatable: () => ({}) },
       events: {
         remembered: (uid, memory) => this.#save(uid, memory),
+        removed: async (uid, memory) => {
+          if (disk.isFull) throw new Error("no space left on device");
+          await this.#save(uid, memory);
+        },
         changed: (status) => {
           if (this.#dead) return;
           this.statuses.set(status.uid, status);

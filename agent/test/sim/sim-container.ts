@@ -8,6 +8,8 @@ export interface SimContainer {
   exitCode: number;
   readonly startedAtMs: number;
   finishedAtMs: number;
+  /** The program that runs in it will end without being stopped. */
+  endsByItself: boolean;
   /** The moment of the monotonic clock from which its probes succeed. */
   readonly warmAtMs: number;
   unready: boolean;

@@ -131,8 +131,10 @@ export class SimHost {
     if (this.containers.delete(id)) this.#emit({ type: "removed", containerId: id });
   }
 
-  #runProgram({ id, spec }: SimContainer): void {
+  #runProgram(container: SimContainer): void {
+    const { id, spec } = container;
     const end = this.programs.endOf(spec);
+    container.endsByItself = end !== undefined;
     if (end !== undefined) this.clock.schedule(end.afterMs, () => this.end(id, end.exitCode));
   }
 
@@ -184,6 +186,7 @@ function aContainer(
     broken: false,
     isUp: false,
     postStart: "none",
+    endsByItself: false,
     postStarts: 0,
     postStartEndedAtMs: 0,
     preStopTried: false,

@@ -1,6 +1,6 @@
 import type { ResourceOutcome } from "@forage/proto/forage/operator/v1/operator";
 import { formatMilliCpu, parseAmount, podRequests } from "@forage/scheduler";
-import { endOf } from "../control/job/pod-state.ts";
+import { usesNothing } from "../control/job/pod-state.ts";
 import { podSpecOf } from "../model/pod-spec.ts";
 import type { ClusterView } from "../state/cluster-view.ts";
 import type { NodeEntry, PodEntry } from "../state/entries.ts";
@@ -66,7 +66,7 @@ export function amountText(resource: string, amount = 0): string {
 }
 
 function addRequests(pod: PodEntry, requested: Amounts): void {
-  if (pod.record.job !== undefined && endOf(pod) !== undefined) return;
+  if (usesNothing(pod)) return;
   add(requested, "pods", 1);
   const amounts = attempt(() => podRequests(podSpecOf(pod.record)));
   for (const [resource, amount] of amounts ?? []) add(requested, resource, amount);

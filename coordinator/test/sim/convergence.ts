@@ -33,6 +33,7 @@ export function whatIsOpen(world: World): string | undefined {
     const { pods } = node;
     if (wanted.length !== pods.size || wanted.some((uid) => !pods.has(uid)))
       return `node ${node.name} has ${pods.size} pods, ${wanted.length} are desired`;
+    if (node.ending > 0) return `${node.ending} containers of node ${node.name} have yet to end`;
   }
   return undefined;
 }

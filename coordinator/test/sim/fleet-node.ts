@@ -52,6 +52,8 @@ export interface FleetNode {
   readonly way: Way;
   /** The pods that its agent knows, by uid. */
   readonly pods: { readonly size: number; has(uid: string): boolean };
+  /** The number of its running containers that will end without being stopped. */
+  readonly ending: number;
   /** Ends the host at once, without notice. */
   crash(): void;
   boot(): void;

@@ -107,8 +107,8 @@ export class StoreRules {
   /** Checks the node's room by the requests of all pods that may have parts on it. */
   #checkRoom(name: string): void {
     const allocatable = this.state.node(name)?.report?.report?.allocatable ?? {};
-    // A pod that has ended for good takes no room.
-    const pods = this.state.podsOnNode(name).filter((pod) => !isOver(pod));
+    // A pod that has ended for good takes no room, also while its node removes what is left of it.
+    const pods = this.state.podsOnNode(name).filter((pod) => !usesNothing(pod));
     const used = new Map([["pods", pods.length]]);
     for (const { record } of pods) {
       for (const [resource, amount] of podRequests(podSpecOf(record)))
@@ -134,4 +134,13 @@ export class StoreRules {
 
 function isOver({ status }: PodEntry): boolean {
   return status?.phase === PodPhase.SUCCEEDED || status?.phase === PodPhase.FAILED;
+}
+
+/** Reports whether none of the pod's containers runs or will run. */
+function usesNothing(pod: PodEntry): boolean {
+  const { phase, containers = [] } = pod.status ?? {};
+  if (phase === PodPhase.REMOVED) return true;
+  if (phase !== PodPhase.STOPPING)
+    return isOver(pod) && !containers.some(({ state }) => state?.$case === "running");
+  return containers.length > 0 && containers.every(({ state }) => state?.$case === "terminated");
 }

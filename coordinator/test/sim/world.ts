@@ -245,16 +245,12 @@ export class World {
   }
 
   #take({ events, revision }: WatchBatch): void {
-    const sound = events.filter((event) => {
-      const key = event.kind === "put" ? event.record.key : event.key;
-      return !this.#poisoned.has(key) && !isOfPoison(key);
-    });
-    const isOf = (prefix: string, it: (typeof sound)[number]): boolean =>
-      it.kind === "put" && it.record.key.startsWith(prefix);
-    // Poisoned objects cause events, too. Agents report the images of their hosts every ten minutes.
-    const isQuiet =
-      (this.#poisoned.size > 0 && sound.every((it) => isOf("events/", it))) ||
-      sound.every((it) => isOf("reports/", it));
+    const keyOf = (event: (typeof events)[number]): string =>
+      event.kind === "put" ? event.record.key : event.key;
+    const sound = events.filter((event) => !this.#poisoned.has(keyOf(event)) && !isOfPoison(keyOf(event)));
+    const areOf = (prefix: string): boolean => sound.every((event) => keyOf(event).startsWith(prefix));
+    // Poisoned objects cause events, which replace others. Agents report the images of their hosts every ten minutes.
+    const isQuiet = (this.#poisoned.size > 0 && areOf("events/")) || areOf("reports/");
     if (!isQuiet) this.soundRevision = revision;
     this.rules.apply({ events: sound, revision });
   }

@@ -62,7 +62,7 @@ export async function runStep(
       await dependencies.network.detach(uid, signal);
       await dependencies.devices.release(uid);
       await dependencies.files.remove(uid, view.pod.keepLogsMs);
-      return { change: () => ({ containers: {}, removed: true }), published: false };
+      return { change: () => ({ containers: {}, removed: true }), final: true, published: false };
     default:
       return step satisfies never;
   }

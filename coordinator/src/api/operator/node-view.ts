@@ -2,7 +2,7 @@ import type { NodeReport } from "@forage/proto/forage/agent/v1/agent";
 import type { Drain, Node } from "@forage/proto/forage/operator/v1/operator";
 import type { DrainRecord, NodeTaint } from "@forage/proto/forage/store/v1/store";
 import { formatBytes, formatMilliCpu, podRequests } from "@forage/scheduler";
-import { endOf } from "../../control/job/pod-state.ts";
+import { usesNothing } from "../../control/job/pod-state.ts";
 import { nodeProblems } from "../../model/node-conditions.ts";
 import { podSpecOf } from "../../model/pod-spec.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
@@ -63,7 +63,7 @@ function taintView({ key, value, effect }: NodeTaint) {
 function requestedOn(pods: readonly PodEntry[]): Record<string, string> {
   const sums = new Map<string, number>();
   for (const pod of pods) {
-    if (pod.record.job !== undefined && endOf(pod) !== undefined) continue;
+    if (usesNothing(pod)) continue;
     for (const [resource, amount] of requestsOf(pod)) {
       sums.set(resource, (sums.get(resource) ?? 0) + amount);
     }

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { PodPhase } from "@forage/proto/forage/agent/v1/agent";
 import { aPod, type PodFields } from "../../../test/support/entries.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
-import { failedRunsOf, failureOf, failureText } from "./pod-state.ts";
+import { failedRunsOf, failureOf, failureText, usesNothing } from "./pod-state.ts";
 
 const bad = { exitCode: 3, reason: "Error", message: "no table\n", finishedAt: toTimestamp(2_000) };
 const good = { exitCode: 0, reason: "Completed", finishedAt: toTimestamp(3_000) };
@@ -100,5 +100,43 @@ for (const [what, status, runs, failure] of [
     const found = failureOf(pod);
     assert.equal(failedRunsOf(pod), runs);
     assert.equal(found && failureText(found), failure);
+  });
+}
+
+const JOB = { run: "r", index: undefined, counted: "" };
+const ENDED = { name: "main", state: terminated(good) };
+const UNDER_WAY = { name: "main", state: RUNNING };
+
+for (const [what, fields, expected] of [
+  ["has no status", { job: JOB }, false],
+  ["runs", { job: JOB, status: { phase: PodPhase.RUNNING, containers: [UNDER_WAY] } }, false],
+  ["succeeded", { job: JOB, status: { phase: PodPhase.SUCCEEDED, containers: [ENDED] } }, true],
+  ["failed", { job: JOB, status: { phase: PodPhase.FAILED, containers: [ENDED] } }, true],
+  [
+    "is evicted and still stops",
+    { job: JOB, status: { phase: PodPhase.FAILED, containers: [UNDER_WAY] } },
+    false,
+  ],
+  [
+    "stops after its containers ended",
+    { job: JOB, status: { phase: PodPhase.STOPPING, containers: [ENDED] } },
+    true,
+  ],
+  [
+    "stops while a container runs",
+    { job: JOB, status: { phase: PodPhase.STOPPING, containers: [ENDED, UNDER_WAY] } },
+    false,
+  ],
+  [
+    "stops while a container may be starting",
+    { job: JOB, status: { phase: PodPhase.STOPPING, containers: [{ name: "main", state: WAITING }] } },
+    false,
+  ],
+  ["stops and has reported no container", { job: JOB, status: { phase: PodPhase.STOPPING } }, false],
+  ["is removed", { job: JOB, status: { phase: PodPhase.REMOVED } }, true],
+  ["is a service's", { status: { phase: PodPhase.SUCCEEDED, containers: [ENDED] } }, false],
+] as readonly (readonly [string, PodFields, boolean])[]) {
+  test(`${expected ? "counts nothing" : "counts the requests"} of a pod that ${what}`, () => {
+    assert.equal(usesNothing(aPod(fields)), expected);
   });
 }

@@ -14,6 +14,27 @@ export function endOf({ status }: PodEntry): "succeeded" | "failed" | undefined 
 }
 
 /**
+ * Reports whether the pod is a job's and all of its containers have ended for good, so that it uses nothing of its node. Its
+ * record stays for the logs, and while the node removes what is left.
+ */
+export function usesNothing({ record, status }: PodEntry): boolean {
+  if (record.job === undefined || status === undefined) return false;
+  const states = status.containers.map(({ state }) => state?.$case);
+  switch (status.phase) {
+    case PodPhase.SUCCEEDED:
+    case PodPhase.FAILED:
+      // A pod that its node evicts has failed before its containers have stopped.
+      return !states.includes("running");
+    case PodPhase.STOPPING:
+      return states.length > 0 && states.every((state) => state === "terminated");
+    case PodPhase.REMOVED:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/**
  * Returns the number of failed runs of the pod's containers that another run in the same pod follows. A container that starts
  * again may count as restarted before its new run is reported. Therefore ends are counted, and restarts only where some ends are
  * unreported.

@@ -74,6 +74,19 @@ test("what a job's pod used is free once it has ended, though it stays for its l
   await until("the next has its place", () => state.pod("shop", "next")?.record.node === "n1");
 });
 
+test("what an ended job's pod used stays free while the pod is removed", LIMIT, async (t) => {
+  const pod = unbound("done", "cpu");
+  const job = { run: "r", index: undefined, counted: "" };
+  const state$ = { $case: "terminated" as const, value: { exitCode: 0 } };
+  const status = PodStatus.fromPartial({
+    ...{ uid: pod.record.uid, phase: PodPhase.STOPPING },
+    containers: [{ name: "main", state: state$ }],
+  });
+  const ended = { ...pod, record: { ...pod.record, node: "n1", job }, status };
+  const { state } = await start(t, { nodes: [node("n1", "1")], pods: [ended, unbound("next", "cpu")] });
+  await until("the next has its place", () => state.pod("shop", "next")?.record.node === "n1");
+});
+
 test("a pod that can't be summed up says so, and no other pod waits for it", LIMIT, async (t) => {
   const poison = withMemory(unbound("poison"), ["5Pi", "5Pi"]);
   const pods = [{ ...poison, record: { ...poison.record, priority: 1_000 } }, ...many(3)];

@@ -7,7 +7,7 @@ import type { ClusterView } from "../../state/cluster-view.ts";
 import type { Change, NodeEntry, PodEntry } from "../../state/entries.ts";
 import { labelsOf } from "../../state/node-labels.ts";
 import { conditionTaints } from "../../state/node-taints.ts";
-import { endOf } from "../job/pod-state.ts";
+import { usesNothing } from "../job/pod-state.ts";
 import { byBinding } from "./order.ts";
 
 export interface FleetViewOptions {
@@ -55,8 +55,8 @@ export class FleetView {
   #followPod(before: PodEntry | undefined, after: PodEntry): boolean {
     const { fleet } = this.#options;
     const { node } = after.record;
-    // A status matters only where it says that a job's pod has ended.
-    if (before?.record === after.record && isOver(before) === isOver(after)) return false;
+    // A status matters only where it says that a job's pod uses nothing any more.
+    if (before?.record === after.record && usesNothing(before) === usesNothing(after)) return false;
     if (node === "")
       return before !== undefined && before.record.node !== "" && fleet.unbind(fleetKey(after.record));
     return this.#setPod(after);
@@ -100,7 +100,7 @@ export class FleetView {
     const { node } = pod.record;
     const bound = fleet.nodeOf(name);
     if (node === "") return false;
-    if (isOver(pod) || state.node(node) === undefined) return fleet.unbind(name);
+    if (usesNothing(pod) || state.node(node) === undefined) return fleet.unbind(name);
     if (bound !== undefined && bound !== node) fleet.unbind(name);
     const set = (spec: PodSpec): void => {
       if (bound === node) fleet.update(spec);
@@ -133,11 +133,6 @@ function tooManyResources(left: readonly string[]): string {
   const named = left.slice(0, MAX_NAMED).join(", ");
   const more = left.length > MAX_NAMED ? ` and ${left.length - MAX_NAMED} more` : "";
   return `it offers more extended resources than are counted; left out: ${named}${more}`;
-}
-
-/** A job's pod that has ended uses nothing, though its record stays for the logs. */
-function isOver(pod: PodEntry): boolean {
-  return pod.record.job !== undefined && endOf(pod) !== undefined;
 }
 
 function isLeaving(pod: PodEntry): boolean {

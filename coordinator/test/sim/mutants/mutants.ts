@@ -112,6 +112,12 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     seeds: 20,
   },
   "full-disk-succeeds": { module: "coordinator/src/core.ts", caughtBy: /is not known any more/, seeds: 20 },
+  "writes-again": { module: "coordinator/src/core.ts", caughtBy: /after all had come to rest/ },
+  "stopping-jobs-take-no-room": {
+    module: `${CONTROL}/job/pod-state.ts`,
+    caughtBy: /its pods ask for/,
+    from: 49,
+  },
   "stops-nothing": { module: "coordinator/src/link/assignments.ts", caughtBy: /no rest/ },
   "gives-up": { module: "agent/src/pods/decide/next-step.ts", folder: AGENTS, caughtBy: /no rest/, from: 37 },
   "forgets-pods": {
@@ -119,6 +125,12 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     folder: AGENTS,
     caughtBy: /after it was removed|no rest/,
     from: 2,
+  },
+  "removals-not-durable": {
+    module: "agent/src/state-saver.ts",
+    folder: AGENTS,
+    caughtBy: /started on .* after it was removed/,
+    from: 560,
   },
   "hides-removals": { module: "agent/src/link/status-outbox.ts", folder: AGENTS, caughtBy: /no rest/ },
 };
