@@ -116,7 +116,7 @@ export class AssignmentIntake {
     else assigned.apply(read, [...removals]);
   }
 
-  /** Ending a pod needs no record: the worst is that it is brought back by a restart of the agent that meets the same full disk. */
+  /** Ending a pod needs no record: the worst is that a restart of the agent that meets the same full disk runs it until it is removed. */
   #hold(change: Unwritten, problem: string): void {
     const { clock, journal, reader, pods, onHealth } = this.#options;
     onHealth(problem);
