@@ -4,7 +4,7 @@ import type { Fate } from "../coordinator/test/sim/life-store.ts";
 import { putAnyInPlace } from "./agent-mutants.ts";
 
 const USAGE = `usage: node sim/main.ts [--seed N [--trace]] [--seeds COUNT] [--from N] [--stop]
-       [--crash-every N] [--outages | --rollouts | --agents] [--mutant NAME]
+       [--crash-every N | --clock-back] [--outages | --rollouts | --agents] [--mutant NAME]
 
 Plays histories of a fleet: the real coordinator and the real agents on simulated hosts, network, disks and time.
 
@@ -14,6 +14,7 @@ Plays histories of a fleet: the real coordinator and the real agents on simulate
   --stop         plays none after the first that breaks a rule
   --crash-every N  no other faults, but the coordinator dies at every Nth write: just before or just after it, from
                  the (seed mod N)th write on
+  --clock-back   no other faults, but the coordinator's wall clock is set back by a day, again and again
   --outages      plays one outage of a fleet at rest in each history
   --rollouts     plays one outage of the coordinator during a rollout in each history
   --agents       plays one fault of all hosts while agents wait or write in each history
@@ -25,7 +26,15 @@ async function main(): Promise<number> {
   const { values } = parseArgs({
     options: {
       ...{ seed: text, seeds: text, from: text, mutant: text, "crash-every": text },
-      ...{ trace: flag, stop: flag, outages: flag, rollouts: flag, agents: flag, help: flag },
+      ...{
+        trace: flag,
+        stop: flag,
+        "clock-back": flag,
+        outages: flag,
+        rollouts: flag,
+        agents: flag,
+        help: flag,
+      },
     },
   });
   if (values.help) {
@@ -55,7 +64,11 @@ async function main(): Promise<number> {
         ? await simulateRolloutOutage(history)
         : values.outages
           ? await simulateOutage(history)
-          : await simulate({ ...history, ...(fateOf && { fateOf }) });
+          : await simulate({
+              ...history,
+              ...(fateOf && { fateOf }),
+              setsClockBack: values["clock-back"] ?? false,
+            });
     sum.histories++;
     sum.writes += outcome.writes;
     if (outcome.violation === undefined) continue;

@@ -10,11 +10,16 @@ const MOST_SEEDS = 300;
 const FEW = 5;
 
 describe("faults put in on purpose", { concurrency: availableParallelism() }, () => {
-  for (const [name, { caughtBy, outages, rollouts, from = 0, seeds = MOST_SEEDS }] of Object.entries(
-    MUTANTS,
-  )) {
+  for (const [
+    name,
+    { caughtBy, clockBack, outages, rollouts, from = 0, seeds = MOST_SEEDS },
+  ] of Object.entries(MUTANTS)) {
     test(`the rules catch a coordinator of the kind ${name}`, async (t) => {
-      const flags = [...(outages ? ["--outages"] : []), ...(rollouts ? ["--rollouts"] : [])];
+      const flags = [
+        ...(clockBack ? ["--clock-back"] : []),
+        ...(outages ? ["--outages"] : []),
+        ...(rollouts ? ["--rollouts"] : []),
+      ];
       const { broken, output } = await runHistories({
         from,
         count: seeds,

@@ -17,6 +17,8 @@ export interface SimulationOptions {
   readonly secrets: Secrets;
   /** Given: no other faults; the nth write ends so. */
   readonly fateOf?: (write: number) => Fate;
+  /** No other faults: the wall clock of the coordinator's machine is set back by a day, again and again. */
+  readonly setsClockBack?: boolean;
   readonly echo?: (line: string) => void;
   readonly makeNode: WorldOptions["makeNode"];
 }
@@ -28,12 +30,13 @@ const CALM_MS = 30 * 60_000;
 const LOOK_MS = 5_000;
 /** Events are still written for a while: that a mass loss is over is recorded when its recovery grace of 30 s has passed. */
 const LAST_WORDS_MS = 45_000;
+const DAY_MS = 86_400_000;
 /** After all has come to rest nothing may stir. */
 const QUIET_MS = 120_000;
 
 /** One history of a fleet, from its seed alone. */
 export async function simulate(options: SimulationOptions): Promise<Outcome> {
-  const { seed, secrets, fateOf, echo, makeNode } = options;
+  const { seed, secrets, fateOf, setsClockBack = false, echo, makeNode } = options;
   const time = simTime();
   const trace = new Trace({ nowMs: () => time.nowMs(), keep: KEPT_LINES, ...(echo && { echo }) });
   const world = new World({
@@ -47,10 +50,15 @@ export async function simulate(options: SimulationOptions): Promise<Outcome> {
   const hostFaults = hostsFail ? randomOf(seed + 2_000_003) : undefined;
   const disturbances = (): void => {
     if (fateOf !== undefined) return;
-    disturb(world);
-    if (hostFaults !== undefined) disturbHost(world, hostFaults);
+    if (setsClockBack) setClockBack(world);
+    else disturb(world);
+    if (!setsClockBack && hostFaults !== undefined) disturbHost(world, hostFaults);
   };
   return outcomeOf({ seed, world, trace, play: () => play(world, script, disturbances) });
+}
+
+function setClockBack(world: World): void {
+  if (world.random.chance(0.5)) world.jumpWallClock(-DAY_MS);
 }
 
 async function play(world: World, script: Script, disturbances: () => void): Promise<void> {

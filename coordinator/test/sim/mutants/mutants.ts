@@ -17,6 +17,8 @@ export interface Mutant {
   readonly seeds?: number;
   /** Set if the mutant shows in outages of an idle fleet. */
   readonly outages?: true;
+  /** It shows in histories whose only fault is that the coordinator's clock is set back. */
+  readonly clockBack?: true;
   /** It shows in outages of the coordinator during a rollout. */
   readonly rollouts?: true;
 }
@@ -82,7 +84,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
   "waits-for-the-clock": {
     module: `${CONTROL}/job/back-off.ts`,
     caughtBy: /no rest .*: job/,
-    from: 64,
+    clockBack: true,
   },
   "counts-stalls": {
     module: "coordinator/src/acting-time/acting-time.ts",
