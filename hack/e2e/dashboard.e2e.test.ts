@@ -2,11 +2,13 @@ import assert from "node:assert/strict";
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { WorkspacePhase } from "@forage/proto/core";
 import type { Browser, Page } from "playwright-core";
 import { findAccessFaults, startBrowser } from "../lib/browser.ts";
 import { startTestHost, type TestHost } from "../lib/test-host.ts";
 import { webManifest } from "../system/manifests.ts";
 import { type System, startSystem } from "../system/system.ts";
+import { WorkspaceCalls } from "../system/workspaces.ts";
 
 const LIMIT = { timeout: 180_000 };
 /** Named: pictures of the pages are kept there. `FORAGE_PICTURES=docs/pictures hack/test hack/e2e/dashboard` makes those of the docs. */
@@ -25,7 +27,16 @@ describe("the dashboard in a browser, over real pods", { concurrency: false }, (
   before(async () => {
     const starting = startBrowser();
     host = await startTestHost();
-    system = await startSystem(host);
+    system = await startSystem(host, {
+      agent: { workspaces: { enabled: true } },
+      coordinator: {
+        workspaces: {
+          enabled: true,
+          classes: [{ id: "small", cpu: "10m", memory: "32Mi" }],
+          command: ["sh", "-c", 'trap "exit 0" TERM; while :; do sleep 1000 & wait $!; done'],
+        },
+      },
+    });
     browser = await starting;
     page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
     page.setDefaultTimeout(60_000);
@@ -168,8 +179,6 @@ describe("the dashboard in a browser, over real pods", { concurrency: false }, (
       await visit("events", "Events");
       await page.getByText("RolledBack").or(page.getByText("RolloutSucceeded")).first().waitFor();
       await checked("events");
-      await visit("workspaces", "Workspaces");
-      await checked("workspaces");
       await visit("plan", "Plan");
       const manifest = webManifest({ image: host.image, replicas: 5, command: ["sh", "-c", SERVE] });
       await page.getByLabel("Manifest").fill(manifest.replace('"replicas"', '"replicsa"'));
@@ -180,6 +189,34 @@ describe("the dashboard in a browser, over real pods", { concurrency: false }, (
       await page.getByText("scaling.replicas").waitFor();
       allowed("400");
       await checked("plan");
+    },
+  );
+
+  test(
+    "the page of workspaces shows a workspace while it runs, and never its owner token",
+    LIMIT,
+    async () => {
+      const calls = new WorkspaceCalls(system);
+      try {
+        await visit("workspaces", "Workspaces");
+        await page.getByText("No workspace runs.").waitFor();
+        const { ownerToken } = await calls.start("shown");
+        assert.notEqual(ownerToken, "");
+        const row = page.getByRole("row").filter({ has: page.getByRole("link", { name: "ws-shown" }) });
+        await row.getByText(/Running$/).waitFor();
+        await row.getByText("n1", { exact: true }).waitFor();
+        await checked("workspaces");
+        assert.equal((await page.content()).includes(ownerToken), false);
+        await page.getByRole("link", { name: "ws-shown" }).click();
+        await page.getByRole("region", { name: "Why" }).waitFor();
+        assert.equal((await page.content()).includes(ownerToken), false);
+        await visit("workspaces", "Workspaces");
+        await calls.stop("shown");
+        await page.getByText("No workspace runs.").waitFor();
+        await calls.reaches("shown", WorkspacePhase.STOPPED);
+      } finally {
+        calls.close();
+      }
     },
   );
 
