@@ -2,15 +2,28 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { WorkspaceConditionBool, WorkspacePhase, type WorkspaceStatus } from "@forage/proto/core";
+import {
+  AdmissionLevel,
+  WorkspaceConditionBool,
+  WorkspacePhase,
+  type WorkspaceStatus,
+} from "@forage/proto/core";
 import { startTestHost, type TestHost } from "../lib/test-host.ts";
+import { waitFor } from "../lib/wait-for.ts";
+import type { Subscription } from "../system/subscription.ts";
 import { joinHost } from "../system/system.ts";
 import { WorkspaceScene } from "../system/workspace-scene.ts";
 
 const LIMIT = { timeout: 180_000 };
-const { RUNNING, INTERRUPTED, STOPPING, STOPPED } = WorkspacePhase;
+const { PENDING, CREATING, INITIALIZING, RUNNING, INTERRUPTED, STOPPING, STOPPED } = WorkspacePhase;
 const WORKSPACES = ["a", "b", "c"];
 const MEBIBYTE = 1024 * 1024;
+const CONNECTIONS = 20;
+const SUBSCRIBERS_PER_CONNECTION = 50;
+/** Together with the notes, several times what the buffers of a connection hold. */
+const CHANGES = 60;
+/** In each status of the workspace. */
+const NOTES = { first: "x".repeat(4_000), second: "x".repeat(4_000) };
 
 describe("faults of workspaces on real containers", { concurrency: false }, () => {
   let host: TestHost;
@@ -142,6 +155,41 @@ describe("faults of workspaces on real containers", { concurrency: false }, () =
     await stop(id("a", 5));
   });
 
+  test("a thousand subscribers get each phase in order, beside one that never reads", LIMIT, async () => {
+    const [watched, busy] = [id("d", 1), id("e", 1)];
+    const [metaId = ""] = watched.split("-");
+    const mustMatch = { owner: "", metaId, annotations: {} };
+    const [neverReads] = scene.calls.subscribe(1, undefined);
+    assert.ok(neverReads);
+    neverReads.pause();
+    const subscriptions = Array.from({ length: CONNECTIONS }, () =>
+      scene.calls.subscribe(SUBSCRIBERS_PER_CONNECTION, mustMatch),
+    ).flat();
+    const all = (phase: WorkspacePhase): Promise<unknown> => haveAll(subscriptions, watched, phase);
+    try {
+      await Promise.all([scene.begin(watched), scene.begin(busy, NOTES)]);
+      await Promise.all([all(RUNNING), scene.calls.reaches(busy, RUNNING)]);
+      const { ADMIT_EVERYONE, ADMIT_OWNER_ONLY } = AdmissionLevel;
+      for (let change = 0; change < CHANGES; change++)
+        await scene.calls.admit(busy, change % 2 === 0 ? ADMIT_EVERYONE : ADMIT_OWNER_ONLY);
+      scene.hold(watched);
+      await Promise.all([scene.calls.stop(watched), stop(busy)]);
+      await all(STOPPING);
+      scene.letGo(watched);
+      await all(STOPPED);
+      for (const subscription of subscriptions) isWholeLife(subscription, watched);
+      assert.equal(neverReads.messages, 0);
+
+      // The newest status of each workspace has replaced those for which its connection had no room.
+      neverReads.resume();
+      for (const instance of [watched, busy]) await haveAll([neverReads], instance, STOPPED);
+      assert.ok(neverReads.messages < CHANGES, `${neverReads.messages} messages for over ${CHANGES} changes`);
+      for (const instance of [watched, busy]) assert.equal(neverReads.stoppedOf(instance), 1);
+    } finally {
+      for (const subscription of [neverReads, ...subscriptions]) subscription.cancel();
+    }
+  });
+
   test(
     "a node lost for good is reported, and its last good backup is restored elsewhere, with its age",
     LIMIT,
@@ -173,6 +221,33 @@ describe("faults of workspaces on real containers", { concurrency: false }, () =
     },
   );
 });
+
+/** Waits until the phase is the newest one of the workspace that each subscriber has. */
+async function haveAll(
+  subscriptions: readonly Subscription[],
+  instance: string,
+  phase: WorkspacePhase,
+): Promise<void> {
+  const isThere = (subscription: Subscription): boolean => subscription.phasesOf(instance).at(-1) === phase;
+  await waitFor(() => subscriptions.every(isThere), {
+    ...{ what: `all subscribers have phase ${phase} of ${instance}`, limitMs: 60_000 },
+    explain: () => {
+      const late = subscriptions.filter((subscription) => !isThere(subscription));
+      return `${late.length} have not; the first of them has ${late[0]?.phasesOf(instance)}`;
+    },
+  });
+}
+
+/** A subscriber may miss a phase that the next one follows at once. A slow machine may interrupt a workspace. */
+function isWholeLife(subscription: Subscription, instance: string): void {
+  const phases = subscription
+    .phasesOf(instance)
+    .filter((phase) => phase !== INTERRUPTED)
+    .filter((phase, index, others) => phase !== others[index - 1]);
+  const early = [PENDING, CREATING, INITIALIZING].filter((phase) => phases.includes(phase));
+  assert.deepEqual(phases, [...early, RUNNING, STOPPING, STOPPED]);
+  assert.equal(subscription.stoppedOf(instance), 1);
+}
 
 /** Changes a byte in the middle. */
 function damage(path: string): void {

@@ -7,6 +7,7 @@ import {
   readFileSync,
   rmSync,
   statfsSync,
+  writeFileSync,
   writeSync,
 } from "node:fs";
 import { join } from "node:path";
@@ -29,6 +30,10 @@ const WATCH_MS = 4;
 const STAGE_LIMIT_MS = 60_000;
 const DISK_MEBIBYTES = 512;
 const FILL_BLOCK_BYTES = 64 * 1024;
+
+/** A workspace whose content has this file does not end before the file is deleted, or its grace period is over. */
+const HOLD_FILE = ".hold";
+const ON_TERM = `while test -e ${HOLD_FILE}; do sleep 0.1; done; exit 0`;
 
 /** Files of every kind that an archive must keep, as a script for bash. */
 const GROW = `
@@ -141,7 +146,7 @@ export class WorkspaceScene {
           host: "example.test",
           content: { directory: storeDisk.directory, reserveGigabytes: 0 },
           classes: [{ id: "small", cpu: "10m", memory: "32Mi" }],
-          command: ["sh", "-c", 'trap "exit 0" TERM; while :; do sleep 1000 & wait $!; done'],
+          command: ["sh", "-c", `trap "${ON_TERM}" TERM; while :; do sleep 1000 & wait $!; done`],
         },
       },
     });
@@ -186,6 +191,15 @@ export class WorkspaceScene {
 
   contentOf(instance: string): string {
     return this.pathOf(instance, "volume", "content");
+  }
+
+  /** Keeps the instance in STOPPING once it is stopped, for as long as its grace period, until it is let go. */
+  hold(instance: string): void {
+    writeFileSync(join(this.contentOf(instance), HOLD_FILE), "");
+  }
+
+  letGo(instance: string): void {
+    rmSync(join(this.contentOf(instance), HOLD_FILE));
   }
 
   grow(instance: string): Promise<void> {

@@ -1,16 +1,19 @@
 import { readFileSync } from "node:fs";
 import { bearerMetadata, channelCredentials } from "@forage/identity/credentials";
 import {
+  type AdmissionLevel,
   type GetWorkspacesResponse,
   StartWorkspaceRequest,
   type StartWorkspaceResponse,
   StopWorkspacePolicy,
+  type SubscribeRequest,
   WorkspaceManagerClient,
   type WorkspacePhase,
   type WorkspaceStatus,
 } from "@forage/proto/core";
 import { type Client, type Metadata, type ServiceError, status } from "@grpc/grpc-js";
 import { waitFor } from "../lib/wait-for.ts";
+import { Subscription } from "./subscription.ts";
 import type { System } from "./system.ts";
 
 type Request = Parameters<typeof StartWorkspaceRequest.fromPartial>[0];
@@ -21,19 +24,25 @@ export class WorkspaceCalls {
   readonly client: WorkspaceManagerClient;
   readonly metadata: Metadata;
   readonly #system: System;
+  readonly #clients: WorkspaceManagerClient[] = [];
 
   constructor(system: System) {
     this.#system = system;
-    const { grpc, caFile, tokenFile } = system;
-    this.client = new WorkspaceManagerClient(
-      grpc,
-      channelCredentials({ caPem: readFileSync(caFile, "utf8") }),
-    );
-    this.metadata = bearerMetadata(readFileSync(tokenFile, "utf8"));
+    this.client = this.#connect();
+    this.metadata = bearerMetadata(readFileSync(system.tokenFile, "utf8"));
   }
 
   close(): void {
-    this.client.close();
+    for (const client of this.#clients) client.close();
+  }
+
+  /** Subscribes so many times to the workspaces that match, on a connection of its own. */
+  subscribe(count: number, mustMatch: SubscribeRequest["mustMatch"]): readonly Subscription[] {
+    const client = this.#connect();
+    return Array.from(
+      { length: count },
+      () => new Subscription(client.subscribe({ mustMatch }, this.metadata)),
+    );
   }
 
   start(id: string, change: Request = {}): Promise<StartWorkspaceResponse> {
@@ -60,6 +69,11 @@ export class WorkspaceCalls {
   /** Returns once the backup is complete. */
   async backup(id: string): Promise<void> {
     await this.call((done) => this.client.backupWorkspace({ id }, this.metadata, done));
+  }
+
+  /** Sets who may use the workspace. */
+  async admit(id: string, level: AdmissionLevel): Promise<void> {
+    await this.call((done) => this.client.controlAdmission({ id, level }, this.metadata, done));
   }
 
   /** Notes activity, and returns its time by the coordinator's clock. */
@@ -110,5 +124,14 @@ export class WorkspaceCalls {
     return new Promise((resolve, reject) => {
       send((error, response) => (error === null ? resolve(response) : reject(error)));
     });
+  }
+
+  /** Opens a connection that no other client shares. */
+  #connect(): WorkspaceManagerClient {
+    const { grpc, caFile } = this.#system;
+    const credentials = channelCredentials({ caPem: readFileSync(caFile, "utf8") });
+    const client = new WorkspaceManagerClient(grpc, credentials, { "grpc.use_local_subchannel_pool": 1 });
+    this.#clients.push(client);
+    return client;
   }
 }
