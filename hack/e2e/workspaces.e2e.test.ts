@@ -13,6 +13,7 @@ import { CertificateAuthority } from "@forage/identity/ca";
 import { StopWorkspacePolicy, WorkspaceConditionBool, WorkspacePhase } from "@forage/proto/core";
 import { parse, stringify } from "yaml";
 import { ensureEnvoy } from "../lib/envoy.ts";
+import { startS3Server } from "../lib/s3-server.ts";
 import { startTestHost, type TestHost } from "../lib/test-host.ts";
 import { waitFor } from "../lib/wait-for.ts";
 import { freeAddresses, type System, startSystem, waitForReady } from "../system/system.ts";
@@ -22,6 +23,8 @@ const LIMIT = { timeout: 120_000 };
 /** Accepts the upgrade of one connection, and sends back what comes. */
 const ECHO_SOCKET =
   'printf "HTTP/1.1 101 Switching Protocols\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\n\\r\\n"; while read -r line; do case "$line" in ??*) ;; *) break ;; esac; done; exec cat';
+/** Names, modes, owners and links of files, and the content of the large one. */
+const DIGEST = "stat -c '%n %a %u %g %s %h' large hard; sha256sum large hard";
 
 describe("workspaces on a real host", { concurrency: false }, () => {
   let host: TestHost;
@@ -182,18 +185,50 @@ describe("workspaces on a real host", { concurrency: false }, () => {
     await serves("8080-safe.ws.example.test", headers, gatewayTls, ofGateway.ca);
     await echoes("8081-safe.ws.example.test", headers, ofGateway.ca);
 
-    await system.coordinator.stop();
-    const config = join(host.dir, "coordinator.yaml");
-    const settings = parse(await readFile(config, "utf8"));
-    Object.assign(settings.workspaces.ingress, { certificateFile: ofIngress.crt, keyFile: ofIngress.key });
-    await writeFile(config, stringify(settings));
-    system.coordinator.start();
-    await waitForReady(system.http, system.coordinator);
+    const keyFiles = { certificateFile: ofIngress.crt, keyFile: ofIngress.key };
+    await restartWith({ ingress: { listen: ingress, gatewayAddresses: ["127.0.0.1"], ...keyFiles } });
     await routeGateway({ tls: { mode: "Passthrough" } });
     // The gateway has no key for this certificate: whoever shows it is the ingress.
     await serves("8080-safe.ws.example.test", headers, gatewayTls, ofIngress.ca);
     await echoes("8081-safe.ws.example.test", headers, ofIngress.ca);
   });
+
+  test("content is saved to an S3 server, and restored from there", LIMIT, async () => {
+    const s3 = await startS3Server();
+    try {
+      const { endpoint, bucket, credentials } = s3;
+      const credentialsFile = join(host.dir, "s3.json");
+      await writeFile(credentialsFile, JSON.stringify(credentials), { mode: 0o600 });
+      await restartWith({ content: { s3: { endpoint, bucket, credentialsFile } } });
+      const metadata = { metaId: "remote" };
+      await calls.start("remote-1", { metadata });
+      await calls.reaches("remote-1", WorkspacePhase.RUNNING);
+      await inside("remote-1", "head -c 8388608 /dev/urandom > large; ln large hard; chmod 750 large");
+      const digest = await inside("remote-1", DIGEST);
+      await calls.stop("remote-1");
+      const { conditions } = await calls.reaches("remote-1", WorkspacePhase.STOPPED);
+      assert.deepEqual([conditions?.finalBackupComplete, conditions?.failed], [1, ""]);
+      const stored = (await s3.list()).filter((key) => key.includes("remote-1"));
+      assert.match(stored.join("\n"), /^data\/\S+\nindex\/\S+$/);
+
+      await calls.start("remote-2", { metadata });
+      await calls.reaches("remote-2", WorkspacePhase.RUNNING);
+      assert.equal(await inside("remote-2", DIGEST), digest);
+    } finally {
+      await s3.close();
+    }
+  });
+
+  /** Starts the coordinator again with changed settings of workspaces. */
+  async function restartWith(change: object): Promise<void> {
+    await system.coordinator.stop();
+    const config = join(host.dir, "coordinator.yaml");
+    const settings = parse(await readFile(config, "utf8"));
+    Object.assign(settings.workspaces, change);
+    await writeFile(config, stringify(settings));
+    system.coordinator.start();
+    await waitForReady(system.http, system.coordinator);
+  }
 
   /** Writes a certificate for the workspaces' URLs, by an authority of its own. */
   async function certificate(name: string): Promise<{ crt: string; key: string; ca: string }> {

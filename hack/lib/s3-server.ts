@@ -13,6 +13,8 @@ export interface S3Server {
   readonly credentials: { readonly accessKeyId: string; readonly secretAccessKey: string };
   /** A bucket that exists. */
   readonly bucket: string;
+  /** Returns the keys of all objects in the bucket, sorted. */
+  list(): Promise<readonly string[]>;
   close(): Promise<void>;
 }
 
@@ -36,6 +38,10 @@ const VOLUME_LIMIT_MB = 64;
 /** Deleted objects take room until the server compacts its volumes. */
 const DEFAULT_CAPACITY_MB = 3_200;
 const LOG_END = 4_000;
+/** More than the tests of a file write. */
+const MAX_FOLDER_ENTRIES = 10_000;
+/** The bit of a folder in the modes of entries, the highest of 32. */
+const FOLDER_MODE = 2 ** 31;
 /** The options that set where a part of the server listens. Each part has a second port for its own calls. */
 const LISTENERS = [
   ...(["master.port", "master.port.grpc", "volume.port", "volume.port.grpc"] as const),
@@ -81,7 +87,8 @@ export async function startS3Server({
     await close();
     throw error;
   }
-  return { endpoint, credentials, bucket: BUCKET, close };
+  const list = async (): Promise<readonly string[]> => (await listKeys(files, "")).sort();
+  return { endpoint, credentials, bucket: BUCKET, list, close };
 }
 
 function serverArguments(
@@ -107,6 +114,29 @@ function identityFile({ accessKeyId, secretAccessKey }: S3Server["credentials"])
 async function makeBucket(files: string): Promise<boolean> {
   const answer = await fetch(`${files}/buckets/${BUCKET}/`, { method: "POST" }).catch(() => undefined);
   return answer?.ok === true;
+}
+
+/** An entry of a folder of the file server. */
+interface FolderEntry {
+  readonly FullPath: string;
+  readonly Mode: number;
+}
+
+/** Lists the keys below a folder of the bucket, whose path is empty or ends with a slash. */
+async function listKeys(files: string, folder: string): Promise<string[]> {
+  const url = `${files}/buckets/${BUCKET}/${encodeURI(folder)}?limit=${MAX_FOLDER_ENTRIES}`;
+  const answer = await fetch(url, { headers: { accept: "application/json" } });
+  const body = await answer.text();
+  if (!answer.ok)
+    throw new Error(`the S3 server's folder "${folder}" can't be listed: ${answer.status} ${body}`);
+  const { Entries }: { readonly Entries: readonly FolderEntry[] | null } = JSON.parse(body);
+  const keys: string[] = [];
+  for (const { FullPath, Mode } of Entries ?? []) {
+    const name = `${folder}${FullPath.slice(FullPath.lastIndexOf("/") + 1)}`;
+    if (Mode >= FOLDER_MODE) keys.push(...(await listKeys(files, `${name}/`)));
+    else keys.push(name);
+  }
+  return keys;
 }
 
 /** Reports whether the gateway answers. It refuses a request without credentials. */
