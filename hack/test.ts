@@ -8,6 +8,7 @@ import { HOST_KINDS, LAB_MISSING, testedKinds } from "./lab-hosts/host-kinds.ts"
 import { ensureEnvoy } from "./lib/envoy.ts";
 import { installMissing, TEST_TOOLS, TOOLS } from "./lib/host-tools.ts";
 import { ensureNerdctl } from "./lib/nerdctl.ts";
+import { ensureS3Program } from "./lib/s3-server.ts";
 import { SetupError } from "./lib/setup-error.ts";
 import { tryLab } from "./system/try-lab.ts";
 import { changedFiles } from "./tests/changed-files.ts";
@@ -24,6 +25,8 @@ const HOSTS_PER_PROCESSOR = 2;
 const LAB_TESTS: readonly string[] = ["hack/e2e/lab.e2e.test.ts", "hack/e2e/lab-faults.e2e.test.ts"];
 /** The tests that run only when they are named, or with --lab-full. They take minutes. */
 const NAMED_TESTS: readonly string[] = ["hack/e2e/lab-faults.e2e.test.ts"];
+/** The tests on hosts that start an S3 server. Its program can be downloaded only outside the networks of tests. */
+const S3_TESTS: readonly string[] = ["hack/e2e/workspaces.e2e.test.ts"];
 
 const report = (step: string): void => console.error(`… ${step}`);
 
@@ -58,6 +61,7 @@ async function main(): Promise<boolean> {
     throw new SetupError("BAD_USAGE", "no test file matches", "hack/test --help");
   }
   if (e2e && processes.length + onHosts.length + alone.length > 0) await prepareHost();
+  if (e2e && onHosts.some((path) => S3_TESTS.includes(path))) await ensureS3Program({ report });
   if (e2e && alone.some((path) => LAB_TESTS.includes(path))) {
     if (isLabFull) process.env.FORAGE_LAB_KINDS = HOST_KINDS.join(" ");
     await prepareLab();

