@@ -77,6 +77,8 @@ async function play(world: World, script: Script, disturbances: () => void): Pro
       throw new Violation(`no rest after ${CALM_MS / 60_000} min: ${whatIsOpen(world)}`);
     await run(world, LOOK_MS);
   }
+  // A coordinator that dies while a report of images is written would write again when it starts.
+  world.fatesGoOn = false;
   await run(world, LAST_WORDS_MS);
   const { soundRevision } = world;
   await run(world, QUIET_MS);

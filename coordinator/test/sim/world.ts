@@ -58,6 +58,8 @@ export class World {
   /** The coordinator's disk answers nothing before. */
   stalledUntilMs = 0;
   diskFull = false;
+  /** Whether writes of the coordinator end as `fateOf` says. */
+  fatesGoOn = true;
   /** The time for which the coordinator stays down after it died. Default: some seconds. */
   downMs: number | undefined;
   writes = 0;
@@ -226,7 +228,7 @@ export class World {
   #fate(): Fate {
     this.writes++;
     const { fateOf } = this.#options;
-    if (fateOf !== undefined) return fateOf(this.writes);
+    if (fateOf !== undefined) return this.fatesGoOn ? fateOf(this.writes) : "done";
     if (!this.random.chance(this.crashShare)) return "done";
     return this.random.chance(0.5) ? "die-before" : "die-after";
   }
