@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
 import { RealCoordinator } from "./real-coordinator.ts";
 import { HELLO } from "./rollout.ts";
 import { type Result, type RunOptions, runCommand } from "./run-command.ts";
@@ -10,6 +11,17 @@ import { type Result, type RunOptions, runCommand } from "./run-command.ts";
 const coordinator = new RealCoordinator();
 const forage = (line: string, options: RunOptions = {}): Promise<Result> =>
   runCommand(line.split(" "), { ...options, env: { ...coordinator.env, ...options.env } });
+
+/** Lists until the output matches: a status is stored a moment after what it is of. */
+async function listed(line: string, pattern: RegExp): Promise<void> {
+  const endMs = performance.now() + 30_000;
+  for (;;) {
+    const { stdout } = await forage(line);
+    if (pattern.test(stdout)) return;
+    if (performance.now() > endMs) assert.match(stdout, pattern);
+    await delay(25);
+  }
+}
 
 before(() => coordinator.start());
 after(() => coordinator.close());
@@ -41,10 +53,7 @@ describe("with a real coordinator", { timeout: 120_000 }, () => {
     const { stdout, stderr } = await forage(start);
     assert.equal(stdout, "https://w-1.ws.localhost\n", stderr);
     assert.equal((await forage(start)).stdout, stdout);
-    assert.match(
-      (await forage("workspace ls")).stdout,
-      /\nw-1 +my-work +forage +Pending +default .*waits for a node/,
-    );
+    await listed("workspace ls", /\nw-1 +my-work +forage +Pending +default .*waits for a node/);
     assert.doesNotMatch((await forage("workspace ls -o json")).stdout, /"ownerToken": "./);
     assert.match((await forage("workspace ls --owner nobody")).stderr, /no workspaces/);
     assert.match((await forage("workspace snapshot my-work")).stderr, /workspace w-1 is not running/);
