@@ -306,6 +306,8 @@ test(
     for (const id of ["a", "b"]) host.store.order(anOrder(id));
     await host.start();
     const contents = await Promise.all(["a", "b"].map((id) => ready(host, id)));
+    // A disposal ends the measurement that follows the start.
+    await until("the use of a is measured", () => (host.store.reports.get("a")?.usedBytes ?? 0n) > 0n);
     const stuck = join(host.layout.discardedOf("a"), "stuck");
     mkdirSync(stuck, { recursive: true });
     await run("mount", ["-t", "tmpfs", "tmpfs", stuck]);
@@ -319,7 +321,8 @@ test(
       assert.ok(existsSync(host.layout.discardedOf("a")));
       assert.notEqual(host.store.reports.get("a")?.usedBytes, 0n);
     } finally {
-      await run("umount", [stuck]);
+      // At once, also while a deletion looks into it.
+      await run("umount", ["--lazy", stuck]);
     }
     await until("the files of a are deleted", () => host.store.reports.get("a")?.usedBytes === 0n);
     assert.equal(existsSync(host.layout.discardedOf("a")), false);
