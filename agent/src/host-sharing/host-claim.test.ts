@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -33,6 +33,16 @@ test("an instance can be used once in a network namespace, and again after its a
   const second = await HostClaim.take(options({ nodeName: "b" }));
   await second.close();
   await elsewhere.close();
+});
+
+test("an agent that removes its directory while another one starts is not in the way", async (t) => {
+  const options = scene(t)({});
+  const namespace = join(options.directory, "net2");
+  mkdirSync(namespace);
+  // Listed, and not there when it is opened.
+  symlinkSync(join(options.directory, "ended"), join(namespace, "main"));
+  const claim = await HostClaim.take(options);
+  await claim.close();
 });
 
 test("two agents of one cluster can't start in one network namespace", async (t) => {

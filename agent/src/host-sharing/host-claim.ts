@@ -130,7 +130,14 @@ async function othersOf(options: HostClaimOptions): Promise<readonly RunningAgen
 }
 
 async function removeIfEnded(place: string): Promise<boolean> {
-  const lock = await lockDirectory(place);
+  let lock: DirectoryLock | undefined;
+  try {
+    lock = await lockDirectory(place);
+  } catch (error) {
+    // An agent that ends removes its directory itself, also after this one has listed it.
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return true;
+    throw error;
+  }
   if (lock === undefined) return false;
   await rm(place, { recursive: true, force: true });
   lock.release();
