@@ -29,6 +29,7 @@ const ROWS: readonly Row[] = [
     title: "container killed → its successor runs",
     names: ["kill → running (s)"],
     unit: "s",
+    floor: "floor: 1 × nerdctl run (s)",
     swarm: "0.6 s at best, 5.6 s by default",
   },
   {
