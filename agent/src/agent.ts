@@ -174,7 +174,7 @@ export class Agent {
       sftp: (id, options, signal) => files.sftp(id, options, signal),
     });
     this.#meter = new PodMeter({
-      ...{ clock, scrape, statusOf: (podUid) => this.#supervisor.statusOf(podUid) },
+      ...{ clock, scrape, pods: this.#supervisor },
       usage: (containerId) => runtime.usage(containerId),
     });
     this.#link = this.#makeLink();

@@ -24,6 +24,7 @@ const LINES: Readonly<Record<string, string | undefined>> = {
   "forage edit": "container_service/a",
   "forage plan": "-f MANIFEST",
   "forage get": "pods",
+  "forage top": "pods",
   "forage describe": "pod/a",
   "forage events": "-w",
   "forage audit": "--verify",

@@ -112,6 +112,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     reachableAt: reachableAt(portNames(options), hostPort(config.grpc.listen).port),
     certificateIssuer,
     started: listening.promise,
+    usageOfAllPods: true,
     ...{ foreignKinds: [WORKSPACE_KIND], builtIn: new BuiltInServices(ingressServices(config.workspaces)) },
     ...{ randomName, randomBytes, defer },
   });

@@ -92,6 +92,8 @@ export interface CoreOptions {
   readonly foreignKinds?: readonly string[] | undefined;
   /** Services of other parts of the coordinator, to which routes can lead. */
   readonly builtIn?: BuiltInServices | undefined;
+  /** Whether agents measure the usage of every pod, for people. Default: only of pods that are autoscaled. */
+  readonly usageOfAllPods?: boolean | undefined;
   /** A view that follows the store already, with the look-ups that are open on it. Default: they are made. */
   readonly view?: { readonly state: ClusterView; readonly directory: Directory } | undefined;
   /**
@@ -144,7 +146,8 @@ export async function startCore(given: CoreOptions): Promise<Core> {
   const broker = new SessionBroker({ sessions, clock, randomName });
   recordChanges(state, events, log);
   const metricsMs = config.autoscaling.intervalSeconds * 1000;
-  const metrics = new MetricsCollector({ state, clock, intervalMs: metricsMs });
+  const { usageOfAllPods } = given;
+  const metrics = new MetricsCollector({ state, clock, intervalMs: metricsMs, usageOfAllPods });
   const { vault, defer, builtIn } = options;
   const certificates = await openCertificateController(options, events);
   const source = certificates ?? noCertificateSource();

@@ -9,6 +9,11 @@ import { type System, startSystem } from "../system/system.ts";
 const LIMIT = { timeout: 240_000 };
 const WAIT_MS = 90_000;
 
+interface UsedJson {
+  readonly name: string;
+  readonly usage?: { readonly cpuMilli?: string; readonly memoryBytes?: string };
+}
+
 /** Burns as much as it may while there is a file, and hardly anything otherwise. */
 const BURNER =
   "while :; do if [ -e /tmp/burn ]; then i=0; while [ $i -lt 9999 ]; do i=$((i+1)); done; else sleep 1; fi; done";
@@ -62,6 +67,21 @@ describe("autoscaling of real containers", { concurrency: false }, () => {
     await podsOf("teller", (count) => count === 3);
     await inPod(first, "echo 'queue_depth 1' > /tmp/www/metrics");
     await podsOf("teller", (count) => count === 1);
+  });
+
+  test("top shows what pods use that nothing scales, and what the host uses", LIMIT, async () => {
+    const [pod] = await podsOf("worker", (count) => count === 1);
+    await inPod(pod, "(timeout 30 sh -c 'while :; do :; done' >/dev/null 2>&1 &)");
+    await waitFor(
+      async () => {
+        const pods = await system.ask<UsedJson[]>(["top", "pods", "-n", "e2e"]);
+        const usage = pods.find(({ name }) => name === pod?.name)?.usage;
+        return Number(usage?.cpuMilli ?? 0) > 20 && Number(usage?.memoryBytes ?? 0) > 0;
+      },
+      { what: "the busy pod's usage is shown", limitMs: WAIT_MS, everyMs: 500 },
+    );
+    const nodes = await system.ask<UsedJson[]>(["top", "nodes"]);
+    assert.ok(Number(nodes[0]?.usage?.memoryBytes ?? 0) > 0, JSON.stringify(nodes));
   });
 
   async function apply(

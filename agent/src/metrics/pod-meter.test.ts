@@ -23,7 +23,7 @@ class Host {
   };
   readonly meter = new PodMeter({
     clock: this.clock,
-    statusOf: (uid) => this.pods.get(uid),
+    pods: { statusOf: (uid) => this.pods.get(uid), statuses: () => [...this.pods.values()] },
     usage: async (id) => {
       this.reads++;
       const cpuNanos = this.cpuNanos.get(id);
@@ -47,6 +47,14 @@ class Host {
     const startedAtMs = this.clock.nowMs();
     this.pods.set(uid, aStatus(uid, startedAtMs, containers));
     for (const id of containers) this.cpuNanos.set(id, 0);
+  }
+
+  /** Returns the pods of the samples since the last call. */
+  taken(): string[] {
+    return this.samples
+      .splice(0)
+      .map(({ podUid }) => podUid)
+      .sort();
   }
 
   burn(id: string, seconds: number): void {
@@ -84,6 +92,32 @@ test("cpu is the mean of the containers together since the last look, memory wha
   await host.clock.run(15_000);
   const { cpuNanoCores, windowMs } = host.samples.at(-1) ?? {};
   assert.deepEqual([cpuNanoCores, windowMs], [500_000_000n, 15_000n]);
+});
+
+test("measures every pod on request, and leaves out samples that hardly differ, three in a row at most", async () => {
+  const host = new Host();
+  host.run("p1", "a");
+  host.run("p2", "b");
+  await host.clock.run(1_000);
+  host.meter.ask(PodMetricsRequests.fromPartial({ usageOfAllPods: true, pods: [USAGE] }), host.sink);
+  await host.clock.run(0);
+  assert.deepEqual(host.taken(), ["p1", "p2"]);
+  await host.clock.run(15_000);
+  assert.deepEqual(host.taken(), ["p1", "p2"], "the CPU is known from the second measurement on");
+  await host.clock.run(45_000);
+  assert.deepEqual(host.taken(), ["p1", "p1", "p1"], "a requested sample is always sent");
+  await host.clock.run(15_000);
+  assert.deepEqual(host.taken(), ["p1", "p2"], "the fourth is sent as it is");
+  host.burn("b", 1.5);
+  host.run("p3", "c");
+  await host.clock.run(15_000);
+  assert.deepEqual(host.taken(), ["p1", "p2", "p3"]);
+  host.pods.delete("p2");
+  await host.clock.run(15_000);
+  assert.deepEqual(host.taken(), ["p1", "p3"]);
+  host.ask();
+  await host.clock.run(60_000);
+  assert.deepEqual([host.taken(), host.clock.pending], [[], 0]);
 });
 
 test("reports a pod that isn't ready as such, and omits a pod that doesn't run", async () => {

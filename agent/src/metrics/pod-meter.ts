@@ -11,11 +11,16 @@ import type { ContainerUsage } from "../runtime/runtime.ts";
 import { type CounterReading, metricValues } from "./counter-rates.ts";
 import { measureUsage, type UsageReading } from "./measure-usage.ts";
 import { parseExposition } from "./parse-exposition.ts";
+import { hasChanged, LEFT_OUT_MAX } from "./sample-change.ts";
 import type { Scrape } from "./scrape.ts";
 
 export interface PodMeterOptions {
   readonly clock: Clock;
-  readonly statusOf: (podUid: string) => PodStatus | undefined;
+  /** The pods of the host. */
+  readonly pods: {
+    statusOf(podUid: string): PodStatus | undefined;
+    statuses(): readonly PodStatus[];
+  };
   /** Undefined: the container isn't running. */
   readonly usage: (containerId: string) => Promise<ContainerUsage | undefined>;
   readonly scrape: Scrape;
@@ -29,6 +34,8 @@ export interface SampleSink {
 interface Measured {
   readonly usage?: UsageReading;
   readonly counters?: CounterReading;
+  /** The last sample that was sent of a pod that no request names, and how many like it were left out since. */
+  readonly sent?: { readonly sample: PodMetricsSample; readonly leftOut: number };
 }
 
 const INTERVAL_MS = 15_000;
@@ -36,6 +43,7 @@ const INTERVAL_MIN_MS = 1_000;
 const INTERVAL_MAX_MS = 300_000;
 const SCRAPE_TIMEOUT_MS = 5_000;
 const SCRAPES_AT_ONCE = 8;
+// More pods than a host runs.
 const PODS_MAX = 1_000;
 const PROBLEM_MAX = 300;
 
@@ -46,6 +54,7 @@ export class PodMeter {
   readonly #options: PodMeterOptions;
   readonly #measured = new Map<string, Measured>();
   #requests: readonly PodMetricsRequest[] = [];
+  #isForAll = false;
   #intervalMs = INTERVAL_MS;
   #sink: SampleSink | undefined;
   #stop: AbortController | undefined;
@@ -56,19 +65,19 @@ export class PodMeter {
   }
 
   /** Replaces what was asked before, through whichever connection. */
-  ask({ pods, intervalMs }: PodMetricsRequests, sink: SampleSink): void {
+  ask({ pods, intervalMs, usageOfAllPods }: PodMetricsRequests, sink: SampleSink): void {
     this.#requests = pods.slice(0, PODS_MAX);
+    this.#isForAll = usageOfAllPods;
     this.#intervalMs = Math.min(INTERVAL_MAX_MS, Math.max(INTERVAL_MIN_MS, intervalMs || INTERVAL_MS));
     this.#sink = sink;
-    const asked = new Set(this.#requests.map(({ podUid }) => podUid));
-    for (const uid of this.#measured.keys()) if (!asked.has(uid)) this.#measured.delete(uid);
-    if (this.#requests.length === 0) this.#end();
+    this.#forgetOthers(this.#due());
+    if (this.#requests.length === 0 && !this.#isForAll) this.#end();
     else if (this.#stop === undefined) this.#begin();
   }
 
   /** Forgets a closed connection. The next one brings new requests. */
   ended(sink: SampleSink): void {
-    if (this.#sink === sink) this.ask({ pods: [], intervalMs: 0 }, sink);
+    if (this.#sink === sink) this.ask({ pods: [], intervalMs: 0, usageOfAllPods: false }, sink);
   }
 
   async close(): Promise<void> {
@@ -100,21 +109,48 @@ export class PodMeter {
 
   async #round(signal: AbortSignal): Promise<PodMetricsSample[]> {
     const samples: PodMetricsSample[] = [];
-    const queue = [...this.#requests];
+    const named = new Set(this.#requests.map(({ podUid }) => podUid));
+    const queue = this.#due();
+    this.#forgetOthers(queue);
     const work = async (): Promise<void> => {
       for (let next = queue.shift(); next !== undefined && !signal.aborted; next = queue.shift()) {
         const sample = await this.#sample(next, signal);
-        if (sample !== undefined) samples.push(sample);
+        if (sample !== undefined && (named.has(next.podUid) || this.#isNews(sample))) samples.push(sample);
       }
     };
     await Promise.all(Array.from({ length: SCRAPES_AT_ONCE }, work));
     return samples;
   }
 
+  /** Returns what to measure in this round: the pods that requests name, and all others if they are wanted, too. */
+  #due(): PodMetricsRequest[] {
+    if (!this.#isForAll) return [...this.#requests];
+    const named = new Set(this.#requests.map(({ podUid }) => podUid));
+    const others = this.#options.pods.statuses().filter(({ uid }) => !named.has(uid));
+    const usageOnly = others.map(({ uid }) => ({ podUid: uid, usage: true, scrape: undefined }));
+    return [...this.#requests, ...usageOnly].slice(0, PODS_MAX);
+  }
+
+  #forgetOthers(due: readonly PodMetricsRequest[]): void {
+    const uids = new Set(due.map(({ podUid }) => podUid));
+    for (const uid of this.#measured.keys()) if (!uids.has(uid)) this.#measured.delete(uid);
+  }
+
+  /** Reports whether to send the sample of a pod that no request names, and notes the decision. */
+  #isNews(sample: PodMetricsSample): boolean {
+    const measured = this.#measured.get(sample.podUid);
+    const { sent } = measured ?? {};
+    const isNews = sent === undefined || sent.leftOut >= LEFT_OUT_MAX || hasChanged(sent.sample, sample);
+    const next =
+      isNews || sent === undefined ? { sample, leftOut: 0 } : { ...sent, leftOut: sent.leftOut + 1 };
+    this.#measured.set(sample.podUid, { ...measured, sent: next });
+    return isNews;
+  }
+
   async #sample(request: PodMetricsRequest, signal: AbortSignal): Promise<PodMetricsSample | undefined> {
     const { podUid, usage, scrape } = request;
-    const { clock, statusOf, usage: readUsage } = this.#options;
-    const status = statusOf(podUid);
+    const { clock, pods, usage: readUsage } = this.#options;
+    const status = pods.statusOf(podUid);
     if (status?.phase !== "RUNNING") {
       this.#measured.delete(podUid);
       return undefined;
@@ -124,6 +160,7 @@ export class PodMeter {
     const told = scrape && (await this.#scrape(scrape, status.podIp, before.counters, signal));
     if (signal.aborted) return undefined;
     this.#measured.set(podUid, {
+      ...(before.sent !== undefined && { sent: before.sent }),
       ...(used !== undefined && { usage: used.reading }),
       ...(told !== undefined && { counters: told.counters ?? before.counters }),
     });

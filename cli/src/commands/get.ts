@@ -143,7 +143,7 @@ async function listNodes(
   { name, selector }: Query,
 ): Promise<void> {
   const answer = await coordinator.call(operator.listNodes, {});
-  const nodes = answer.nodes.filter(({ labels }) => hasLabels(labels, selector));
+  const nodes = answer.nodes.filter(({ labels }) => selector.isMet(labels));
   const isWatched = context.onListing !== undefined;
   if (nodes.length === 0 && !selector.isEmpty && name === undefined && !isWatched) {
     context.world.stderr.write("no node has these labels\n");
@@ -198,9 +198,4 @@ async function listResources(
 
 function nothing(what: string, namespace: string): string {
   return namespace === "" ? `no ${what} in any namespace` : `no ${what} in namespace "${namespace}"`;
-}
-
-/** Filters objects that the coordinator lists without a label selector. */
-function hasLabels(labels: Readonly<Record<string, string>>, { equal, matches }: Selector): boolean {
-  return Object.entries(equal).every(([key, value]) => labels[key] === value) && matches(labels);
 }

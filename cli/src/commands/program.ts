@@ -21,6 +21,7 @@ const commands: Readonly<Record<string, Load>> = {
   diff: async () => (await import("./diff.ts")).diff,
   plan: async () => (await import("./plan.ts")).plan,
   get: async () => (await import("./get.ts")).get,
+  top: async () => (await import("./top.ts")).top,
   describe: async () => (await import("./describe.ts")).describe,
   events: async () => (await import("./events.ts")).events,
   audit: async () => (await import("./audit.ts")).audit,

@@ -6,6 +6,8 @@ export interface Selector {
   readonly equal: Record<string, string>;
   /** Reports whether labels satisfy the rest. */
   readonly matches: (labels: Readonly<Record<string, string>>) => boolean;
+  /** Reports whether labels satisfy all of it, for objects that the coordinator lists without a selector. */
+  readonly isMet: (labels: Readonly<Record<string, string>>) => boolean;
   /** Whether `equal` is all of it. */
   readonly isEqualOnly: boolean;
   readonly isEmpty: boolean;
@@ -39,9 +41,12 @@ export function parseSelector(flag: string, given: readonly string[]): Selector 
     if (only === undefined || equal.has(requirement.key)) rest.push(requirement);
     else equal.set(requirement.key, only);
   }
+  const matches = (labels: Readonly<Record<string, string>>): boolean =>
+    rest.every((requirement) => satisfies(requirement, labels));
   return {
     equal: Object.fromEntries(equal),
-    matches: (labels) => rest.every((requirement) => satisfies(requirement, labels)),
+    matches,
+    isMet: (labels) => [...equal].every(([key, value]) => labels[key] === value) && matches(labels),
     isEqualOnly: rest.length === 0,
     isEmpty: requirements.length === 0,
   };

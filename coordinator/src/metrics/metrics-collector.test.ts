@@ -12,7 +12,11 @@ const scaled = (policy: object, specHash = "1") =>
   aWorkloadEntry({ specHash, spec: { scaling: { autoscaling: { maxReplicas: 5, ...policy } } } });
 const sampleOf = (podUid: string) => ({ pods: [PodMetricsSample.fromPartial({ podUid, memoryBytes: 7n })] });
 
-async function aDesk(t: TestContext, workload = scaled({ targetCpuUtilizationPercent: 50 })) {
+async function aDesk(
+  t: TestContext,
+  workload = scaled({ targetCpuUtilizationPercent: 50 }),
+  usageOfAllPods = false,
+) {
   const pods = [
     aPod({ name: "a" }),
     aPod({ name: "b", node: "n2" }),
@@ -20,7 +24,7 @@ async function aDesk(t: TestContext, workload = scaled({ targetCpuUtilizationPer
     aPod({ name: "stopping", stopping: true }),
   ];
   const view = await aView(t, { resources: [workload], pods, nodes: [aNode(), aNode({ name: "n2" })] });
-  const collector = new MetricsCollector({ ...view, intervalMs: 15_000 });
+  const collector = new MetricsCollector({ ...view, intervalMs: 15_000, usageOfAllPods });
   t.after(() => collector.close());
   return { ...view, collector };
 }
@@ -59,6 +63,22 @@ test("accepts only requested values, and only from the pod's node", LIMIT, async
   await until("it is forgotten with its pod", () => collector.pods.size === 0);
 });
 
+test("requests the usage of all pods once, and keeps it until it is out of date", LIMIT, async (t) => {
+  const { collector, store, clock } = await aDesk(t, scaled({}), true);
+  const outbox = collector.sessionOf("n1");
+  assert.deepEqual(outbox.due(), { pods: [], intervalMs: 15_000, usageOfAllPods: true });
+  collector.take("n1", sampleOf("uid-plain"));
+  collector.take("n2", sampleOf("uid-a"));
+  assert.deepEqual([collector.usage.size, collector.pods.size], [1, 0], "n2 doesn't have the pod a");
+  clock.advance(97_499);
+  assert.equal(collector.usage.get("uid-plain")?.memoryBytes, 7, "unchanged samples are left out");
+  clock.advance(1);
+  assert.equal(collector.usage.get("uid-plain"), undefined);
+  await store.txn([], [{ kind: "delete", key: "pods/shop/plain" }]);
+  await until("it is forgotten with its pod", () => collector.usage.size === 0);
+  assert.equal(outbox.due(), undefined, "pods that come and go change nothing");
+});
+
 test("sends nodes a changed policy if it needs other metrics", LIMIT, async (t) => {
   const { collector, store } = await aDesk(t);
   const heard: string[] = [];
@@ -72,7 +92,7 @@ test("sends nodes a changed policy if it needs other metrics", LIMIT, async (t) 
   await store.txn([], opsOf({ resources: [scaled({ customMetrics: [QUEUE] }, "3")] }));
   await until("both have heard", () => heard.length === 2);
   assert.deepEqual(heard.sort(), ["n1", "n2"]);
-  assert.deepEqual(outbox.due(), { pods: [], intervalMs: 0 });
+  assert.deepEqual(outbox.due(), { pods: [], intervalMs: 0, usageOfAllPods: false });
   assert.equal(outbox.due(), undefined);
   stop();
   await store.txn([], opsOf({ resources: [scaled({ targetMemoryUtilizationPercent: 5 }, "4")] }));

@@ -17,6 +17,8 @@ export interface MetricsCollectorOptions {
   readonly clock: Clock;
   /** The time from one sample to the next. */
   readonly intervalMs: number;
+  /** Whether the usage of every pod is measured, for people. Default: only what autoscaling needs. */
+  readonly usageOfAllPods?: boolean | undefined;
 }
 
 /** The metrics to collect from the pods of one workload. */
@@ -28,11 +30,15 @@ interface MetricsDemand {
 
 /** Two samples may be late or lost before a pod counts as not measured. */
 const SAMPLES_MISSED = 3;
+/** Agents leave out so many samples of a pod in a row while its usage hardly changes. */
+const SAMPLES_LEFT_OUT = 3;
 
-/** Holds the inputs of autoscaling: which pods to measure, their samples, and pushed values. Other pods cost nothing. */
+/** Holds the inputs of autoscaling (which pods to measure, their samples, and pushed values) and the usage of all pods. */
 export class MetricsCollector {
   readonly pushed: PushedMetrics;
   readonly pods: PodMetrics;
+  /** The newest usage of every pod that is measured. It may be older than what autoscaling decides by. */
+  readonly usage: PodMetrics;
   readonly #options: MetricsCollectorOptions;
   /** Keyed by workload. */
   readonly #wanted = new Map<string, MetricsDemand>();
@@ -44,7 +50,9 @@ export class MetricsCollector {
     const { state, clock, intervalMs } = options;
     this.#options = options;
     this.pushed = new PushedMetrics(clock);
-    this.pods = new PodMetrics({ clock, lifeMs: SAMPLES_MISSED * intervalMs + intervalMs / 2 });
+    const lifeMs = SAMPLES_MISSED * intervalMs + intervalMs / 2;
+    this.pods = new PodMetrics({ clock, lifeMs });
+    this.usage = new PodMetrics({ clock, lifeMs: lifeMs + SAMPLES_LEFT_OUT * intervalMs });
     for (const entry of state.resources()) this.#note(entry, keyOf(entry));
     this.#unsubscribe = state.subscribe((changes) => this.#follow(changes));
   }
@@ -66,25 +74,29 @@ export class MetricsCollector {
 
   /** Returns the metrics to request from the node, or undefined if there are none. */
   requestsFor(node: string): PodMetricsRequests | undefined {
-    if (this.#wanted.size === 0) return undefined;
-    const pods = this.#options.state.podsOnNode(node).flatMap((pod) => this.#requestFor(pod) ?? []);
-    return pods.length === 0 ? undefined : { pods, intervalMs: this.#options.intervalMs };
+    const { state, intervalMs, usageOfAllPods = false } = this.#options;
+    const pods =
+      this.#wanted.size > 0 ? state.podsOnNode(node).flatMap((pod) => this.#requestFor(pod) ?? []) : [];
+    return pods.length === 0 && !usageOfAllPods ? undefined : { pods, intervalMs, usageOfAllPods };
   }
 
   /** Tracks the requests that one session of the node has sent. */
   sessionOf(node: string): LastSent<PodMetricsRequests> {
     return new LastSent({
       read: () => this.requestsFor(node),
-      nothing: { pods: [], intervalMs: 0 },
+      nothing: { pods: [], intervalMs: 0, usageOfAllPods: false },
       encode: (requests) => PodMetricsRequests.encode(requests).finish(),
     });
   }
 
   /** Takes what a node measured of its own pods, as far as it was asked. */
   take(node: string, { pods }: PodMetricsMessage): void {
+    const { state, usageOfAllPods = false } = this.#options;
     for (const sample of pods) {
-      const pod = this.#options.state.podByUid(sample.podUid);
-      if (pod?.record.node === node && this.#wanted.has(pod.workloadKey)) this.pods.take(sample);
+      const pod = state.podByUid(sample.podUid);
+      if (pod?.record.node !== node) continue;
+      if (this.#wanted.has(pod.workloadKey)) this.pods.take(sample);
+      if (usageOfAllPods) this.usage.take({ ...sample, values: {}, problem: "" });
     }
   }
 
@@ -105,8 +117,10 @@ export class MetricsCollector {
   #follow(changes: readonly Change[]): void {
     const nodes = new Set<string>();
     for (const change of changes) {
-      if (change.kind === "pod" && change.after === undefined && change.before !== undefined)
+      if (change.kind === "pod" && change.after === undefined && change.before !== undefined) {
         this.pods.forget(change.before.record.uid);
+        this.usage.forget(change.before.record.uid);
+      }
       if (change.kind !== "resource") continue;
       const entry = change.after ?? change.before;
       if (entry === undefined || !this.#note(change.after, keyOf(entry))) continue;

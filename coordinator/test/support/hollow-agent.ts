@@ -77,6 +77,12 @@ export class HollowAgent {
   metricsRequests: readonly PodMetricsRequest[] = [];
   /** Returns the sample of a requested pod, sent with every heartbeat; undefined: none. */
   measure: ((request: PodMetricsRequest) => Parameters<typeof PodMetricsSample.fromPartial>[0]) | undefined;
+  /** Whether the usage of every pod was requested. */
+  measuresAllPods = false;
+  /** The usage of the host, sent with every heartbeat; undefined: none. */
+  hostUsage: { readonly cpuMilli: bigint; readonly memoryBytes: bigint; readonly pods: number } | undefined;
+  /** Returns the sample of any pod, sent with every heartbeat while the usage of every pod is requested. */
+  measureAny: ((podUid: string) => Parameters<typeof PodMetricsSample.fromPartial>[0]) | undefined;
   /** Returns the reported progress of a requested image pull; undefined: none. */
   pull: (image: ImagePrefetch) => Parameters<typeof ImagePull.fromPartial>[0] | undefined = () => ({
     present: true,
@@ -155,7 +161,7 @@ export class HollowAgent {
     });
     this.#heartbeat = setInterval(() => {
       if (options.heartbeats === false) return;
-      this.#send({ $case: "heartbeat", value: { assignmentRevision: 0n, usage: undefined } });
+      this.#send({ $case: "heartbeat", value: { assignmentRevision: 0n, usage: this.hostUsage } });
       this.#sendMetrics();
     }, 100);
   }
@@ -219,11 +225,13 @@ export class HollowAgent {
   }
 
   #sendMetrics(): void {
-    const { measure } = this;
-    if (measure === undefined || this.metricsRequests.length === 0) return;
-    const pods = this.metricsRequests.map((request) =>
-      PodMetricsSample.fromPartial({ podUid: request.podUid, ...measure(request) }),
-    );
+    const { measure, measureAny, measuresAllPods, metricsRequests, assignments } = this;
+    const others = measuresAllPods && measureAny !== undefined ? [...assignments.keys()] : [];
+    const pods = [
+      ...(measure === undefined ? [] : metricsRequests.map((it) => ({ podUid: it.podUid, ...measure(it) }))),
+      ...others.map((podUid) => ({ podUid, ...measureAny?.(podUid) })),
+    ].map((sample) => PodMetricsSample.fromPartial(sample));
+    if (pods.length === 0) return;
     this.#send({ $case: "podMetrics", value: { pods } });
   }
 
@@ -256,7 +264,10 @@ export class HollowAgent {
       this.gateway.take(message.value);
       if (this.appliesRoutes && this.gateway.gateway !== "" && !message.value.more) this.reportGateway();
     }
-    if (message?.$case === "podMetrics") this.metricsRequests = message.value.pods;
+    if (message?.$case === "podMetrics") {
+      this.metricsRequests = message.value.pods;
+      this.measuresAllPods = message.value.usageOfAllPods;
+    }
     if (message?.$case === "imagePrefetches") {
       this.prefetches = message.value.images;
       this.reportPulls();

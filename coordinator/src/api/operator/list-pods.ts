@@ -5,18 +5,20 @@ import type { ClusterView } from "../../state/cluster-view.ts";
 import type { PodEntry } from "../../state/entries.ts";
 import { keptPods } from "../../state/kept-pods.ts";
 import type { Clock } from "../../time/clock.ts";
+import { type PodUsageSource, podUsage } from "./usage-view.ts";
 import { keptPodView, podView } from "./views.ts";
 
 interface ListPodsOptions {
   readonly state: ClusterView;
   readonly clock: Pick<Clock, "nowMs">;
   readonly unschedulable: Pick<UnschedulablePods, "get">;
+  readonly metrics: { readonly usage: PodUsageSource };
 }
 
 /** Lists the pods that match, and apart from them the failed pods that are kept. */
 export function listPods(
   request: ListPodsRequest,
-  { state, clock, unschedulable }: ListPodsOptions,
+  { state, clock, unschedulable, metrics }: ListPodsOptions,
 ): ListPodsResponse {
   const namespace = request.namespace || undefined;
   // A template can be as large as a manifest: a list of all pods has none.
@@ -27,6 +29,7 @@ export function listPods(
     .map((pod) => ({
       ...podView(state, pod, unschedulable.get(pod.record.uid)),
       template: templateOf(pod),
+      usage: podUsage(state, pod, metrics.usage),
     }));
   const kept = keptPods(state, namespace, clock.nowMs())
     .filter(({ entry }) => matches(entry, request))

@@ -11,6 +11,7 @@ import type { NodeEntry, PodEntry } from "../../state/entries.ts";
 import { labelsOf, refusedLabels, refusedLabelsMessage } from "../../state/node-labels.ts";
 import { conditionTaints } from "../../state/node-taints.ts";
 import { type GatewayStatuses, gatewayView } from "./route-view.ts";
+import { nodeUsage } from "./usage-view.ts";
 
 export function nodeView(state: ClusterView, node: NodeEntry, gateways: GatewayStatuses): Node {
   const { record, report, health } = node;
@@ -38,6 +39,7 @@ export function nodeView(state: ClusterView, node: NodeEntry, gateways: GatewayS
     drain: record.drain && drainView(record.drain),
     conditionTaints: conditionTaints(node).map(taintView),
     gateway: gateway && gatewayView(gateway),
+    usage: nodeUsage(health),
   };
 }
 

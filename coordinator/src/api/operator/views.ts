@@ -96,6 +96,7 @@ export function podView(
     nodeLost: record.node !== "" && !nodeReady(state)(record.node),
     template: undefined,
     keptUntil: undefined,
+    usage: undefined,
   };
 }
 

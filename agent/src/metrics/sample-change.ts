@@ -1,0 +1,22 @@
+import type { PodMetricsSample } from "@forage/proto/forage/agent/v1/agent";
+
+/** So many samples in a row may be left out. The coordinator drops a sample that is older than that and some lost ones. */
+export const LEFT_OUT_MAX = 3;
+const MILLICORE_NANOS = 1_000_000n;
+const MEMORY_STEP_BYTES = 256n * 1024n;
+/** Changes of less than one part in so many are not worth a message. */
+const PARTS = 50n;
+
+/** Reports whether CPU or memory of a pod differs noticeably from the sample that was sent last. */
+export function hasChanged(sent: PodMetricsSample, now: PodMetricsSample): boolean {
+  return (
+    differs(sent.cpuNanoCores, now.cpuNanoCores, MILLICORE_NANOS) ||
+    differs(sent.memoryBytes, now.memoryBytes, MEMORY_STEP_BYTES)
+  );
+}
+
+function differs(before: bigint | undefined, now: bigint | undefined, step: bigint): boolean {
+  if (before === undefined || now === undefined) return before !== now;
+  const difference = before < now ? now - before : before - now;
+  return difference >= step && difference * PARTS >= before;
+}
