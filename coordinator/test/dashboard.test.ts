@@ -75,6 +75,10 @@ test(
     assert.equal((await browser.post("call/listPods", { namespace: "bank" })).status, 403);
     assert.equal((await browser.post("call/listPods", {})).status, 403);
     assert.equal((await browser.post("call/listNodes", {})).status, 403);
+    const statusOf = async (path: string) => (await browser.get(`api/${path}`)).status;
+    assert.equal(await statusOf("usage?namespace=shop&pod=web-1"), 200);
+    for (const path of ["usage?namespace=bank&pod=web-1", "usage?pod=web-1", "usage?node=n1", "history"])
+      assert.equal(await statusOf(path), 403, path);
     const restart = { namespace: "shop", kind: "container_service", name: "web", restart: {} };
     assert.equal((await browser.post("call/updateRollout", restart)).status, 403);
     await browser.login(await world.token("admin"));

@@ -4,6 +4,7 @@ import { asApiError, may, useApp, useCall, useTables } from "../data/app.ts";
 import { ago, bytes, cores, dateTime } from "../data/format.ts";
 import type { Place } from "../data/location.ts";
 import type { WhatIfAnswer, WireNode } from "../data/wire.ts";
+import { UsageGraphs } from "../parts/graphs.tsx";
 import { Badge, Bar, Dialog, Failure, Field, Head } from "../parts/pieces.tsx";
 import { Why } from "../parts/why.tsx";
 import { nodeTone } from "./fleet.tsx";
@@ -81,6 +82,7 @@ export function NodePage({ place }: { readonly place: Place }) {
         </section>
       )}
       <Why namespace="" kind="node" name={name} changed={changed} />
+      <UsageGraphs of={{ node: name }} />
       {node !== undefined && <Details node={node} />}
       <h2>Pods</h2>
       <PodTable pods={pods} empty="No pod is on this node." />

@@ -5,6 +5,7 @@ import { ago, dateTime } from "../data/format.ts";
 import { href, type Place, withQuery } from "../data/location.ts";
 import type { ContainerState, PodList, WirePod } from "../data/wire.ts";
 import { EventList } from "../parts/event-list.tsx";
+import { UsageGraphs } from "../parts/graphs.tsx";
 import { Logs } from "../parts/logs.tsx";
 import { Badge, Failure, Field, Head, Tabs } from "../parts/pieces.tsx";
 import { TerminalTab } from "../parts/terminal-tab.tsx";
@@ -59,6 +60,7 @@ function Overview({ pod, changed }: { readonly pod: WirePod; readonly changed: s
   return (
     <>
       <Why namespace={pod.namespace ?? ""} kind="pod" name={pod.name ?? ""} changed={changed} />
+      <UsageGraphs of={{ namespace: pod.namespace ?? "", pod: pod.name ?? "" }} />
       <section class="card">
         <h2>Containers</h2>
         <ul class="plain-list">

@@ -1,8 +1,8 @@
-import type { FleetSeries } from "../../src/dashboard/history-view.ts";
+import type { FleetSeries, UsageSeries } from "../../src/dashboard/history-view.ts";
 import { useApp } from "../data/app.ts";
 import { bytes, cores } from "../data/format.ts";
 import type { Live } from "../data/live.ts";
-import { useHistory } from "../data/use-history.ts";
+import { useHistory, useSamples } from "../data/use-history.ts";
 import { Plot } from "./plot.tsx";
 
 interface Graph {
@@ -37,6 +37,33 @@ export function Graphs() {
         />
       ))}
     </div>
+  );
+}
+
+export interface UsageGraphsProps {
+  /** Chooses the samples: a node, or a pod with its namespace. */
+  readonly of: Readonly<Record<string, string>>;
+}
+
+/** What a node or a pod used in the last hours. */
+export function UsageGraphs({ of }: UsageGraphsProps) {
+  const points = useSamples<UsageSeries>(`usage?${new URLSearchParams(of)}`);
+  if (points === undefined) return null;
+  return (
+    <section class="graphs" aria-label="Usage">
+      <Plot
+        title="CPU in use, cores"
+        times={points.times}
+        lines={[{ name: "cpuMilli", values: points.cpuMilli }]}
+        text={cores}
+      />
+      <Plot
+        title="Memory in use"
+        times={points.times}
+        lines={[{ name: "memoryBytes", values: points.memoryBytes }]}
+        text={bytes}
+      />
+    </section>
   );
 }
 

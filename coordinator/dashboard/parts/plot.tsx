@@ -2,12 +2,15 @@ import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 
+/** Null: not known, a gap in the line. */
+type Values = readonly (number | null)[];
+
 export interface PlotProps {
   readonly title: string;
   /** Seconds since the epoch. */
   readonly times: readonly number[];
   /** The lines, the first one filled. */
-  readonly lines: readonly { readonly name: string; readonly values: readonly number[] }[];
+  readonly lines: readonly { readonly name: string; readonly values: Values }[];
   readonly text: (value: number) => string;
 }
 
@@ -23,7 +26,7 @@ export function Plot({ title, times, lines, text }: PlotProps) {
   const plot = useRef<uPlot | undefined>(undefined);
   const names = lines.map(({ name }) => name).join();
   const last = lines
-    .map(({ name, values }) => `${lines.length > 1 ? `${name} ` : ""}${text(values.at(-1) ?? 0)}`)
+    .map(({ name, values }) => `${lines.length > 1 ? `${name} ` : ""}${lastOf(values, text)}`)
     .join(", ");
   const data: uPlot.AlignedData = [[...times], ...lines.map(({ values }) => [...values])];
   useEffect(() => {
@@ -49,6 +52,11 @@ export function Plot({ title, times, lines, text }: PlotProps) {
       <div ref={box} aria-hidden="true" />
     </figure>
   );
+}
+
+function lastOf(values: Values, text: PlotProps["text"]): string {
+  const last = values.at(-1);
+  return last === undefined || last === null ? "not known" : text(last);
 }
 
 function optionsOf({
@@ -81,7 +89,7 @@ function optionsOf({
 }
 
 /** Points of a graph: the times, in seconds, and the values of each series. */
-export type Points<Name extends string> = Readonly<Record<Name, readonly number[]>> & {
+export type Points<Name extends string> = Readonly<Record<Name, Values>> & {
   readonly times: readonly number[];
 };
 

@@ -4,8 +4,7 @@ import { VirtualClock } from "@forage/common/virtual-clock";
 import { aNode, aPod, aWorkloadEntry } from "../../test/support/entries.ts";
 import { HandFedState } from "../../test/support/hand-fed-state.ts";
 import type { Contents } from "../../test/support/view.ts";
-import { History, MAX_SCALED_WORKLOADS } from "./history.ts";
-import { MAX_SAMPLES } from "./sample-ring.ts";
+import { History, MAX_SAMPLES, MAX_SCALED_WORKLOADS } from "./history.ts";
 
 const FIRST_MS = 1_000;
 const INTERVAL_MS = 30_000;

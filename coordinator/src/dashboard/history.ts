@@ -21,15 +21,18 @@ export interface HistoryOptions {
 }
 
 const INTERVAL_MS = 30_000;
+/** Four hours. Prometheus is for longer times. */
+export const MAX_SAMPLES = 480;
 /** Soon, so that graphs begin with the coordinator. */
 const FIRST_MS = 1_000;
-/** The first so many by name have a graph. Each takes 8 KB. */
+/** The first so many by name have a graph. Each takes 4 KB. */
 export const MAX_SCALED_WORKLOADS = 100;
+const RING = { intervalMs: INTERVAL_MS, maxSamples: MAX_SAMPLES };
 
-/** Keeps samples of the last hours: of the fleet in 23 KB, and of autoscaled workloads. They are lost when the coordinator ends. */
+/** Keeps samples of the last hours: of the fleet in 12 KB, and of autoscaled workloads. They are lost when the coordinator ends. */
 export class History {
   readonly #options: HistoryOptions;
-  readonly #fleet = new SampleRing(FLEET_SERIES, INTERVAL_MS);
+  readonly #fleet = new SampleRing({ names: FLEET_SERIES, ...RING });
   /** Keyed by `namespace/name`. */
   readonly #scaled = new Map<string, SampleRing<ScalingSeries>>();
   #cancel = (): void => {};
@@ -66,7 +69,7 @@ export class History {
     const found = this.#scaledNow();
     for (const key of this.#scaled.keys()) if (!found.has(key)) this.#scaled.delete(key);
     for (const [key, now] of found) {
-      const ring = this.#scaled.get(key) ?? new SampleRing(SCALING_SERIES, INTERVAL_MS);
+      const ring = this.#scaled.get(key) ?? new SampleRing({ names: SCALING_SERIES, ...RING });
       this.#scaled.set(key, ring);
       ring.take(now, nowMs);
     }

@@ -10,6 +10,7 @@ import { LiveTables } from "./live/live-tables.ts";
 import { addDashboardRoutes } from "./routes.ts";
 import { DashboardSessions } from "./sessions.ts";
 import { Streams } from "./streams.ts";
+import { UsageHistory } from "./usage-history.ts";
 
 export interface DashboardOptions extends ApiCallOptions {
   /** The file with the page, as the build makes it. It is read at the first request for the page. */
@@ -29,17 +30,20 @@ export interface Dashboard {
   close(): void;
 }
 
-/** Puts the parts of the dashboard together. Until a browser comes it only samples the fleet, into a ring of fixed size. */
+/** Puts the parts of the dashboard together. Until a browser comes it only takes samples, into rings of fixed size. */
 export function openDashboard(options: DashboardOptions): Dashboard {
   const { operator, clock, identify, randomBytes, tokens, stopping } = options;
   const sessions = new DashboardSessions({ findToken: identify.findToken, clock, randomBytes });
-  const history = new History({ state: operator.state, clock, autoscale: operator.autoscale });
+  const { state, autoscale, metrics } = operator;
+  const history = new History({ state, clock, autoscale });
+  const usage = new UsageHistory({ state, clock, usage: metrics.usage });
   return {
     addTo: (app) =>
       addDashboardRoutes(app, {
         ...options,
         sessions,
         history,
+        usage,
         assets: new Assets(options.assetsPath),
         streams: new Streams({ tokens, stopping }),
         tables: new LiveTables(operator),
@@ -49,6 +53,7 @@ export function openDashboard(options: DashboardOptions): Dashboard {
     close: () => {
       sessions.close();
       history.close();
+      usage.close();
     },
   };
 }

@@ -28,6 +28,7 @@ import type { LiveTables } from "./live/live-tables.ts";
 import { addSessionRoutes } from "./session-routes.ts";
 import type { DashboardSessions } from "./sessions.ts";
 import type { Streams } from "./streams.ts";
+import type { UsageHistory } from "./usage-history.ts";
 
 export interface DashboardRouteOptions extends ApiCallOptions {
   readonly assets: Assets;
@@ -36,6 +37,7 @@ export interface DashboardRouteOptions extends ApiCallOptions {
   readonly tables: LiveTables;
   readonly handlers: OperatorHandlers;
   readonly history: History;
+  readonly usage: UsageHistory;
   readonly schedule: (delayMs: number, run: () => void) => () => void;
   readonly randomBytes: (count: number) => Uint8Array;
   /** The name of the cluster, for the title of the page. */
@@ -88,6 +90,10 @@ export function addDashboardRoutes(app: App, options: DashboardRouteOptions): vo
   app.get(
     `${BASE_PATH}/api/events`,
     answering(async (c) => events(c, options)),
+  );
+  app.get(
+    `${BASE_PATH}/api/usage`,
+    answering(async (c) => usage(c, options)),
   );
   app.get(
     `${BASE_PATH}/api/history`,
@@ -261,4 +267,13 @@ function history(c: Bound, { sessions, history: kept }: DashboardRouteOptions): 
       `${namespace}/${name} has no samples: it is not autoscaled, or not yet`,
     );
   return c.json(scaling, 200, NO_STORE);
+}
+
+/** Samples of a node are for those who may see nodes, and those of a pod for those who may see it. */
+function usage(c: Bound, { sessions, usage: kept }: DashboardRouteOptions): Response {
+  const { caller } = identified(c, sessions);
+  const { node, namespace = "", pod = "" } = c.req.query();
+  if (node === undefined) assertMayCall(caller, LIST_PODS, { namespace });
+  else assertMayCall(caller, LIST_NODES, {});
+  return c.json(node === undefined ? kept.pod(namespace, pod) : kept.node(node), 200, NO_STORE);
 }

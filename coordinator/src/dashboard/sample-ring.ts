@@ -1,39 +1,52 @@
 import type { HistoryView } from "./history-view.ts";
 
-/** Four hours at the interval of the history. Prometheus is for longer times. */
-export const MAX_SAMPLES = 480;
+export interface SampleRingOptions<Name extends string> {
+  readonly names: readonly Name[];
+  /** The time from one sample to the next. */
+  readonly intervalMs: number;
+  /** The number of samples that it keeps. */
+  readonly maxSamples: number;
+}
 
-/** Holds the newest samples of some quantities, each in a ring of fixed size. */
+/** Holds the newest samples of some quantities, in a ring of fixed size. NaN stands for a value that isn't known. */
 export class SampleRing<Name extends string> {
-  readonly #names: readonly Name[];
-  readonly #samples: readonly Float64Array[];
-  readonly #intervalMs: number;
+  readonly #options: SampleRingOptions<Name>;
+  /** The samples one after the other, each with a value for every name. Seven digits are enough for a graph. */
+  readonly #values: Float32Array;
   #taken = 0;
   #lastMs = 0;
 
-  constructor(names: readonly Name[], intervalMs: number) {
-    this.#names = names;
-    this.#samples = names.map(() => new Float64Array(MAX_SAMPLES));
-    this.#intervalMs = intervalMs;
+  constructor(options: SampleRingOptions<Name>) {
+    this.#options = options;
+    this.#values = new Float32Array(options.names.length * options.maxSamples);
+  }
+
+  get byteLength(): number {
+    return this.#values.byteLength;
   }
 
   take(now: Readonly<Record<Name, number>>, nowMs: number): void {
-    for (const [index, name] of this.#names.entries()) {
-      const ring = this.#samples[index];
-      if (ring !== undefined) ring[this.#taken % MAX_SAMPLES] = now[name];
-    }
+    const { names, maxSamples } = this.#options;
+    const start = (this.#taken % maxSamples) * names.length;
+    for (const [index, name] of names.entries()) this.#values[start + index] = now[name];
     this.#taken++;
     this.#lastMs = nowMs;
   }
 
   view(): HistoryView<Name> {
-    const count = Math.min(this.#taken, MAX_SAMPLES);
+    const { names, maxSamples, intervalMs } = this.#options;
+    const count = Math.min(this.#taken, maxSamples);
     const first = this.#taken - count;
-    const oldestFirst = (ring: Float64Array | undefined): number[] =>
-      Array.from({ length: count }, (_, index) => ring?.[(first + index) % MAX_SAMPLES] ?? 0);
+    const valueAt = (sample: number, name: number): number | null => {
+      const value = this.#values[((first + sample) % maxSamples) * names.length + name] ?? Number.NaN;
+      return Number.isNaN(value) ? null : value;
+    };
     const series = Object.fromEntries(
-      this.#names.map((name, index) => [name, oldestFirst(this.#samples[index])]),
-    ) as Record<Name, number[]>;
-    return { startMs: this.#lastMs - (count - 1) * this.#intervalMs, intervalMs: this.#intervalMs, series };
+      names.map((name, index) => [
+        name,
+        Array.from({ length: count }, (_, sample) => valueAt(sample, index)),
+      ]),
+    ) as Record<Name, (number | null)[]>;
+    return { startMs: this.#lastMs - (count - 1) * intervalMs, intervalMs, series };
   }
 }
