@@ -122,7 +122,7 @@ export class PodMeter {
     return samples;
   }
 
-  /** Returns what to measure in this round: the pods that requests name, and all others if they are wanted, too. */
+  /** Returns what to measure in this round: the pods that requests name, and with a request for all pods the others, too. */
   #due(): PodMetricsRequest[] {
     if (!this.#isForAll) return [...this.#requests];
     const named = new Set(this.#requests.map(({ podUid }) => podUid));

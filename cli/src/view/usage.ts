@@ -2,7 +2,7 @@ import type { Node, Pod, Usage } from "@forage/proto/forage/operator/v1/operator
 import { formatBytes, formatMilliCpu, parseAmount } from "@forage/scheduler";
 import type { Column } from "../output/table.ts";
 
-/** What `forage top` can sort by. */
+/** The orders of `forage top`. */
 export const USAGE_ORDERS = ["cpu", "memory", "name"] as const;
 export type UsageOrder = (typeof USAGE_ORDERS)[number];
 
@@ -30,7 +30,7 @@ export function podUsageColumns(withNamespace: boolean): Column<Pod>[] {
   ];
 }
 
-/** Sorts by name, or the largest usage first. What is not measured comes last. */
+/** Sorts by name, or the largest usage first. Rows without a value come last. */
 export function byUsage(order: UsageOrder): (a: Used, b: Used) => number {
   const byName = (a: Used, b: Used): number => (nameOf(a) < nameOf(b) ? -1 : 1);
   if (order === "name") return byName;

@@ -8,7 +8,7 @@ export interface PodUsageSource {
   get(podUid: string): PodSample | undefined;
 }
 
-/** Returns what the host uses, as its last heartbeat said. Undefined while it is not connected: the value is out of date then. */
+/** Returns what the host uses, with the values of its last heartbeat. Undefined while it is not connected: the value is out of date then. */
 export function nodeUsage({ ready, usage }: NodeHealth): Usage | undefined {
   if (!ready || usage === undefined) return undefined;
   return { cpuMilli: BigInt(usage.cpuMilli), memoryBytes: BigInt(usage.memoryBytes) };
