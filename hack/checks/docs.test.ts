@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { test } from "node:test";
+import { anchorOf } from "../site/anchor.ts";
 
 const root = join(import.meta.dirname, "..", "..");
 const pages = [...globSync("*.md", { cwd: root }), ...globSync("docs/**/*.md", { cwd: root })].sort();
@@ -44,12 +45,5 @@ function withoutCode(text: string): string {
 /** Returns the anchors that renderers such as GitHub's make of a page's headings. */
 function anchorsOf(text: string): ReadonlySet<string> {
   const headings = [...text.replaceAll(/^```[\s\S]*?^```/gm, "").matchAll(/^#+ (.*)$/gm)];
-  return new Set(
-    headings.map(([, heading = ""]) =>
-      heading
-        .toLowerCase()
-        .replaceAll(/[^\p{L}\p{N} _-]/gu, "")
-        .replaceAll(" ", "-"),
-    ),
-  );
+  return new Set(headings.map(([, heading = ""]) => anchorOf(heading)));
 }
