@@ -14,6 +14,7 @@ import { type Config, type HostPort, hostPort } from "./config.ts";
 import { sweepExpiredTokens } from "./control/expired-tokens.ts";
 import { watchStore } from "./control/store-watchdog.ts";
 import { type Core, startCore } from "./core.ts";
+import type { LiveWorkspaces } from "./dashboard/live/workspace-row.ts";
 import { openDashboard } from "./dashboard/open-dashboard.ts";
 import { startPlainDestination } from "./destination/plain-listener.ts";
 import type { Follower } from "./follower/follower.ts";
@@ -47,6 +48,7 @@ import { type Access, openAccess } from "./workspaces/access/open-access.ts";
 import type { ContentStore } from "./workspaces/content/content-store.ts";
 import { openContentStore } from "./workspaces/content/open-content-store.ts";
 import { ingressServices } from "./workspaces/ingress/ingress-service.ts";
+import { liveWorkspaces } from "./workspaces/live-workspaces.ts";
 import { openWorkspaces } from "./workspaces/open-workspaces.ts";
 import { WORKSPACE_KIND } from "./workspaces/workspace-kind.ts";
 
@@ -144,8 +146,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   const http = await openHttp(options, {
     metrics,
     ...(config.http.tls && { tls: await serverMaterial(authority, httpNames) }),
-    operator: services.operator,
-    tokenWatch,
+    ...{ operator: services.operator, workspaces: workspaces?.live, tokenWatch },
     refusal: core.refusal,
     calls: { identify: tokens, observe: metrics.observeCall, monotonicMs: clock.monotonicMs, audit },
     stopping: stopping.signal,
@@ -255,6 +256,7 @@ async function openOptionalWorkspaces(options: CoordinatorOptions, core: Core, s
       access.addMetrics(registers);
     },
     access,
+    live: liveWorkspaces(workspaces, settings.namespace),
     close: async () => {
       await access.close();
       await workspaces.close();
@@ -271,15 +273,16 @@ async function openHttp(
   { config, store, issuer, clock, dashboardPath = "" }: CoordinatorOptions,
   parts: Pick<HttpServerOptions, "metrics" | "tls"> & {
     readonly operator: OperatorOptions;
+    readonly workspaces: LiveWorkspaces | undefined;
     readonly calls: ApiCallOptions;
     readonly tokenWatch: TokenWatch;
     readonly refusal: () => string | undefined;
     readonly stopping: AbortSignal;
   },
 ): Promise<HttpServer> {
-  const { operator, calls, stopping, tokenWatch, refusal, ...rest } = parts;
+  const { operator, workspaces, calls, stopping, tokenWatch, refusal, ...rest } = parts;
   const dashboard = openDashboard({
-    ...{ ...calls, operator, clock, tokens: tokenWatch, stopping, randomBytes },
+    ...{ ...calls, operator, workspaces, clock, tokens: tokenWatch, stopping, randomBytes },
     ...{ assetsPath: dashboardPath, cluster: config.cluster },
   });
   const since = new Date(clock.nowMs()).toISOString();

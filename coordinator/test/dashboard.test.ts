@@ -4,10 +4,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { gzipSync } from "node:zlib";
+import { WorkspacePhase } from "@forage/proto/core";
 import type { LiveMessage } from "../src/dashboard/live/rows.ts";
 import { Browser, OWN } from "./support/dashboard-browser.ts";
 import { HollowAgent } from "./support/hollow-agent.ts";
 import { aContainerService, aRequest } from "./support/requests.ts";
+import { aStart, startWorkspaceWorld } from "./support/workspaces/workspace-world.ts";
 import { startWorld, type World } from "./support/world.ts";
 
 const LIMIT = { timeout: 180_000 };
@@ -120,6 +122,31 @@ test("the live stream has what the token may see, and ends with the token", LIMI
   for (let message = await next; !message.done; ) message = await messages.next();
   assert.equal((await browser.get("api/me")).status, 401);
 });
+
+test(
+  "workspaces are in the live stream of those who may list them, without owner tokens",
+  LIMIT,
+  async (t) => {
+    const { world, calls, reaches } = await startWorkspaceWorld(t);
+    const { ownerToken } = await calls.startWorkspace(aStart());
+    await reaches("instance-1", WorkspacePhase.RUNNING);
+    const browser = new Browser(world);
+    const shown = async (namespace: string): Promise<LiveMessage> => {
+      await browser.login(await world.token("viewer", [namespace]));
+      const messages = messagesOf(await browser.get("api/live"));
+      const { value } = await messages.next();
+      await messages.return(undefined);
+      assert.ok(value);
+      return value;
+    };
+    const { workspaces } = await shown("workspaces");
+    const { phase, url, namespace } = workspaces?.["instance-1"] ?? {};
+    assert.deepEqual([phase, url, namespace], ["Running", "https://prefix-1.ws.example.test", "workspaces"]);
+    assert.notEqual(ownerToken, "");
+    assert.equal(JSON.stringify(workspaces).includes(ownerToken), false);
+    assert.equal((await shown("shop")).workspaces, undefined);
+  },
+);
 
 test("a log-out ends the streams of its session", LIMIT, async (t) => {
   const { browser } = await aBrowser(t);

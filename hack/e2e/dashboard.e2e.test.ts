@@ -199,20 +199,22 @@ describe("the dashboard in a browser, over real pods", { concurrency: false }, (
       const calls = new WorkspaceCalls(system);
       try {
         await visit("workspaces", "Workspaces");
-        await page.getByText("No workspace runs.").waitFor();
-        const { ownerToken } = await calls.start("shown");
+        await page.getByText("There is no workspace.").waitFor();
+        const { ownerToken, url } = await calls.start("shown");
         assert.notEqual(ownerToken, "");
-        const row = page.getByRole("row").filter({ has: page.getByRole("link", { name: "ws-shown" }) });
+        const link = page.getByRole("link", { name: "shown", exact: true });
+        const row = page.getByRole("row").filter({ has: link });
         await row.getByText(/Running$/).waitFor();
         await row.getByText("n1", { exact: true }).waitFor();
+        assert.equal(await row.getByRole("link", { name: "Open shown" }).getAttribute("href"), url);
         await checked("workspaces");
         assert.equal((await page.content()).includes(ownerToken), false);
-        await page.getByRole("link", { name: "ws-shown" }).click();
+        await link.click();
         await page.getByRole("region", { name: "Why" }).waitFor();
         assert.equal((await page.content()).includes(ownerToken), false);
         await visit("workspaces", "Workspaces");
         await calls.stop("shown");
-        await page.getByText("No workspace runs.").waitFor();
+        await row.getByText(/Stopped$/).waitFor();
         await calls.reaches("shown", WorkspacePhase.STOPPED);
       } finally {
         calls.close();

@@ -1,13 +1,21 @@
 import { useEffect, useState } from "preact/hooks";
-import type { LiveMessage, LiveTopic, NodeRow, PodRow, ResourceRow } from "../../src/dashboard/live/rows.ts";
+import type {
+  LiveMessage,
+  LiveTopic,
+  NodeRow,
+  PodRow,
+  ResourceRow,
+  WorkspaceRow,
+} from "../../src/dashboard/live/rows.ts";
 
 interface RowTypes {
   readonly nodes: NodeRow;
   readonly pods: PodRow;
   readonly resources: ResourceRow;
+  readonly workspaces: WorkspaceRow;
 }
 
-const TOPICS: readonly LiveTopic[] = ["nodes", "pods", "resources"];
+const TOPICS: readonly LiveTopic[] = ["nodes", "pods", "resources", "workspaces"];
 
 /** "connecting", until everything has come; "live"; "lost", while the coordinator does not answer. */
 export type Connection = "connecting" | "live" | "lost";
@@ -51,6 +59,7 @@ export class Live {
     nodes: new LiveTable<NodeRow>(),
     pods: new LiveTable<PodRow>(),
     resources: new LiveTable<ResourceRow>(),
+    workspaces: new LiveTable<WorkspaceRow>(),
   };
   readonly #listeners = new Set<() => void>();
   #source: EventSource | undefined;
@@ -116,6 +125,7 @@ export class Live {
     if (message.nodes) this.#tables.nodes.take(message.nodes);
     if (message.pods) this.#tables.pods.take(message.pods);
     if (message.resources) this.#tables.resources.take(message.resources);
+    if (message.workspaces) this.#tables.workspaces.take(message.workspaces);
     if (message.complete) this.#set("live");
     this.#draw();
   }

@@ -7,6 +7,7 @@ import type { Clock } from "../time/clock.ts";
 import { Assets } from "./assets.ts";
 import { History } from "./history.ts";
 import { LiveTables } from "./live/live-tables.ts";
+import type { LiveWorkspaces } from "./live/workspace-row.ts";
 import { addDashboardRoutes } from "./routes.ts";
 import { DashboardSessions } from "./sessions.ts";
 import { Streams } from "./streams.ts";
@@ -18,6 +19,8 @@ export interface DashboardOptions extends ApiCallOptions {
   /** The cluster's name. */
   readonly cluster: string;
   readonly operator: OperatorOptions;
+  /** Undefined: the coordinator serves no workspaces. */
+  readonly workspaces: LiveWorkspaces | undefined;
   readonly clock: Clock;
   readonly tokens: Pick<TokenWatch, "watch">;
   readonly randomBytes: (count: number) => Uint8Array;
@@ -32,7 +35,7 @@ export interface Dashboard {
 
 /** Puts the parts of the dashboard together. Until a browser comes it only takes samples, into rings of fixed size. */
 export function openDashboard(options: DashboardOptions): Dashboard {
-  const { operator, clock, identify, randomBytes, tokens, stopping } = options;
+  const { operator, workspaces, clock, identify, randomBytes, tokens, stopping } = options;
   const sessions = new DashboardSessions({ findToken: identify.findToken, clock, randomBytes });
   const { state, autoscale, metrics } = operator;
   const history = new History({ state, clock, autoscale });
@@ -46,7 +49,7 @@ export function openDashboard(options: DashboardOptions): Dashboard {
         usage,
         assets: new Assets(options.assetsPath),
         streams: new Streams({ tokens, stopping }),
-        tables: new LiveTables(operator),
+        tables: new LiveTables({ ...operator, workspaces }),
         handlers: operatorService(operator),
         schedule: clock.schedule,
       }),

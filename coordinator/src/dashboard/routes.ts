@@ -25,6 +25,7 @@ import type { OperatorHandlers } from "./handlers.ts";
 import type { History } from "./history.ts";
 import { liveFeed } from "./live/live-feed.ts";
 import type { LiveTables } from "./live/live-tables.ts";
+import type { LiveWorkspaces } from "./live/workspace-row.ts";
 import { addSessionRoutes } from "./session-routes.ts";
 import type { DashboardSessions } from "./sessions.ts";
 import type { Streams } from "./streams.ts";
@@ -35,6 +36,7 @@ export interface DashboardRouteOptions extends ApiCallOptions {
   readonly sessions: DashboardSessions;
   readonly streams: Streams;
   readonly tables: LiveTables;
+  readonly workspaces: Pick<LiveWorkspaces, "namespace"> | undefined;
   readonly handlers: OperatorHandlers;
   readonly history: History;
   readonly usage: UsageHistory;
@@ -197,6 +199,7 @@ function decoded(requests: { fromJSON(value: unknown): unknown }, body: unknown)
 
 const LIST_PODS = "/forage.operator.v1.OperatorService/ListPods";
 const LIST_RESOURCES = "/forage.operator.v1.OperatorService/ListResources";
+const GET_WORKSPACES = "/wsman.WorkspaceManager/GetWorkspaces";
 const LIST_NODES = "/forage.operator.v1.OperatorService/ListNodes";
 
 function live(c: Bound, options: DashboardRouteOptions): Response {
@@ -211,6 +214,7 @@ function live(c: Bound, options: DashboardRouteOptions): Response {
       tables: options.tables,
       clock: { schedule: options.schedule, monotonicMs: options.monotonicMs },
       seesNodes: mayCall(caller, LIST_NODES, ""),
+      seesWorkspaces: mayCall(caller, GET_WORKSPACES, options.workspaces?.namespace ?? ""),
       seesNamespace: (name) => mayCall(caller, LIST_PODS, name),
     },
     signal,

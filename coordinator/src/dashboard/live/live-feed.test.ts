@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { VirtualClock } from "@forage/common/virtual-clock";
+import { WorkspacePhase, WorkspaceStatus } from "@forage/proto/core";
 import { PodPhase } from "@forage/proto/forage/agent/v1/agent";
 import { aNode, aPod, aServiceEntry, aWorkloadEntry } from "../../../test/support/entries.ts";
 import { HandFedState } from "../../../test/support/hand-fed-state.ts";
@@ -9,17 +10,19 @@ import type { Contents } from "../../../test/support/view.ts";
 import { type LiveFeedOptions, liveFeed, MAX_ROWS } from "./live-feed.ts";
 import { LiveTables } from "./live-tables.ts";
 import type { LiveMessage } from "./rows.ts";
+import type { LiveWorkspaces } from "./workspace-row.ts";
 
 const READY = { phase: PodPhase.RUNNING, ready: true };
 /** Longer than the pause between messages. */
 const LATER_MS = 1_000;
 const MAX_TURNS = 20;
 
-function aFeed(contents: Contents, options: Partial<LiveFeedOptions> = {}) {
+function aFeed(contents: Contents, options: Partial<LiveFeedOptions> = {}, workspaces?: LiveWorkspaces) {
   const fed = new HandFedState(contents);
   const clock = new VirtualClock({ startMs: 1_000_000 });
   const reasons = new Map<string, string>();
   const tables = new LiveTables({
+    workspaces,
     state: fed.state,
     clock,
     autoscale: { statusOf: () => undefined },
@@ -33,7 +36,7 @@ function aFeed(contents: Contents, options: Partial<LiveFeedOptions> = {}) {
   });
   const over = new AbortController();
   const feed = liveFeed(
-    { tables, clock, seesNodes: true, seesNamespace: () => true, ...options },
+    { tables, clock, seesNodes: true, seesWorkspaces: true, seesNamespace: () => true, ...options },
     over.signal,
   );
   const next = async (): Promise<LiveMessage> => {
@@ -127,6 +130,36 @@ test("rows of namespaces that the caller may not see are not sent, nor nodes wit
   fed.put({ pods: [aPod({ name: "b-2", namespace: "bank" }), aPod({ name: "web-2" })] });
   assert.deepEqual(Object.keys((await next()).pods ?? {}), ["shop/web-2"]);
   await feed.return(undefined);
+});
+
+test("instances of workspaces come with their changes, to those who may see them", async () => {
+  const phases = new Map<string, WorkspacePhase>([["i-1", WorkspacePhase.RUNNING]]);
+  const listeners = new Set<(id: string) => void>();
+  const workspaces = {
+    namespace: "workspaces",
+    ids: () => [...phases.keys()],
+    statusOf: (id: string) => {
+      const phase = phases.get(id);
+      return phase === undefined ? undefined : WorkspaceStatus.fromPartial({ id, phase });
+    },
+    subscribe: (changed: (id: string) => void) => {
+      listeners.add(changed);
+      return () => listeners.delete(changed);
+    },
+  };
+  const { feed, next } = aFeed({}, {}, workspaces);
+  assert.equal((await next()).workspaces?.["i-1"]?.phase, "Running");
+  phases.set("i-1", WorkspacePhase.STOPPING);
+  for (const changed of listeners) changed("i-1");
+  assert.equal((await next()).workspaces?.["i-1"]?.phase, "Stopping");
+  phases.delete("i-1");
+  for (const changed of listeners) changed("i-1");
+  assert.equal((await next()).workspaces?.["i-1"], null);
+  await feed.return(undefined);
+  assert.equal(listeners.size, 0);
+  const other = aFeed({}, { seesWorkspaces: false }, workspaces);
+  assert.equal((await other.next()).workspaces, undefined);
+  await other.feed.return(undefined);
 });
 
 test("a reason that changes without an event of the pod is sent", async () => {

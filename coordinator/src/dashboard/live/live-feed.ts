@@ -9,6 +9,8 @@ export interface LiveFeedOptions {
   readonly clock: MonotonicClock;
   /** Reports whether the caller may see nodes, which belong to no namespace. */
   readonly seesNodes: boolean;
+  /** Reports whether the caller may see workspaces, which all belong to one namespace. */
+  readonly seesWorkspaces: boolean;
   readonly seesNamespace: (namespace: string) => boolean;
 }
 
@@ -28,6 +30,7 @@ export async function* liveFeed(options: LiveFeedOptions, signal: AbortSignal): 
     nodes: new Set(),
     resources: new Set(),
     pods: new Set(),
+    workspaces: new Set(),
   };
   const sees = visibility(options);
   const note = (topic: LiveTopic, key: string): void => {
@@ -75,11 +78,13 @@ function take(waiting: Readonly<Record<LiveTopic, Set<string>>>, tables: LiveTab
 
 function visibility({
   seesNodes,
+  seesWorkspaces,
   seesNamespace,
 }: LiveFeedOptions): (topic: LiveTopic, key: string) => boolean {
   const known = new Map<string, boolean>();
   return (topic, key) => {
     if (topic === "nodes") return seesNodes;
+    if (topic === "workspaces") return seesWorkspaces;
     const namespace = key.slice(0, key.indexOf("/"));
     const before = known.get(namespace);
     if (before !== undefined) return before;

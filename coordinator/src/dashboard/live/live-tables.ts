@@ -8,9 +8,12 @@ import { nodeRow } from "./node-row.ts";
 import { podRow } from "./pod-row.ts";
 import { resourceRow } from "./resource-row.ts";
 import { LIVE_TOPICS, type LiveTopic } from "./rows.ts";
+import { type LiveWorkspaces, workspaceRow } from "./workspace-row.ts";
 
 export interface LiveTablesOptions extends ResourceViewOptions {
   readonly unschedulable: Pick<UnschedulablePods, "get">;
+  /** Undefined: the coordinator serves no workspaces. */
+  readonly workspaces?: LiveWorkspaces | undefined;
 }
 
 /** A reader of the tables. `changed` is called in the turn of the change and must only take a note. */
@@ -34,6 +37,7 @@ export class LiveTables {
     nodes: new Map(),
     resources: new Map(),
     pods: new Map(),
+    workspaces: new Map(),
   };
   #stop = (): void => {};
 
@@ -56,7 +60,7 @@ export class LiveTables {
     };
   }
 
-  /** Returns the keys of all rows: a node's name, and `namespace/name` or `namespace/kind/name`. */
+  /** Returns the keys of all rows: a node's name, `namespace/name` or `namespace/kind/name`, and an instance's id. */
   keys(topic: LiveTopic): string[] {
     const { state } = this.#options;
     switch (topic) {
@@ -66,6 +70,8 @@ export class LiveTables {
         return state.resources().map(keyOfResource);
       case "pods":
         return state.pods().map(keyOfPod);
+      case "workspaces":
+        return this.#options.workspaces?.ids() ?? [];
       default:
         return topic satisfies never;
     }
@@ -96,13 +102,19 @@ export class LiveTables {
         const pod = state.pod(namespace, second);
         return pod && JSON.stringify(podRow(podView(state, pod, unschedulable.get(pod.record.uid))));
       }
+      case "workspaces": {
+        const { workspaces } = this.#options;
+        const status = workspaces?.statusOf(key);
+        return status && JSON.stringify(workspaceRow(status, workspaces?.namespace ?? ""));
+      }
       default:
         return topic satisfies never;
     }
   }
 
   #start(): void {
-    const { state, clock } = this.#options;
+    const { state, clock, workspaces } = this.#options;
+    const stopWorkspaces = workspaces?.subscribe((id) => this.#changed("workspaces", id));
     const unsubscribe = state.subscribe((changes) => {
       for (const change of changes) this.#take(change);
     });
@@ -116,6 +128,7 @@ export class LiveTables {
     later();
     this.#stop = () => {
       unsubscribe();
+      stopWorkspaces?.();
       cancel();
     };
   }

@@ -72,6 +72,24 @@ export interface ResourceRow {
   };
 }
 
+/** An instance of a workspace. */
+export interface WorkspaceRow {
+  readonly id: string;
+  readonly namespace: string;
+  /** The workspace whose content it has. */
+  readonly workspace: string;
+  readonly owner: string;
+  /** One word: "Running", "Stopping". */
+  readonly phase: string;
+  readonly tone: Tone;
+  readonly message: string;
+  /** Empty: a browser can't open it. */
+  readonly url: string;
+  readonly pod: string;
+  readonly node: string;
+  readonly startedMs: number;
+}
+
 /** A part of what changed since the last message. Keys are those of the rows. */
 export interface LiveMessage {
   /** All rows of before are void: the first message of a connection. */
@@ -81,10 +99,11 @@ export interface LiveMessage {
   readonly nodes?: Rows<NodeRow>;
   readonly pods?: Rows<PodRow>;
   readonly resources?: Rows<ResourceRow>;
+  readonly workspaces?: Rows<WorkspaceRow>;
 }
 
 /** Rows by key; null: it is gone. */
 export type Rows<Row> = Readonly<Record<string, Row | null>>;
 
-export const LIVE_TOPICS = ["nodes", "resources", "pods"] as const;
+export const LIVE_TOPICS = ["nodes", "resources", "pods", "workspaces"] as const;
 export type LiveTopic = (typeof LIVE_TOPICS)[number];
