@@ -175,6 +175,24 @@ describe("services and routes", () => {
   });
 });
 
+test("annotations of a service stay if Forage reads them, and are lost if they are settings of other programs", () => {
+  const annotations = [
+    "forage.dev/load-balancer-ip: 10.0.0.1",
+    "kubectl.kubernetes.io/last-applied-configuration: '{}'",
+    "service.beta.kubernetes.io/aws-load-balancer-type: nlb",
+  ];
+  const service = `{apiVersion: v1, kind: Service, metadata: {name: web, annotations: {${annotations.join(", ")}}}, spec: {selector: {app: web}, ports: [{port: 80}]}}`;
+  const { parts, losses } = convert(`${DEPLOYMENT}\n---\n${service}`);
+  assert.deepEqual(
+    losses.map(({ path }) => path),
+    ['metadata.annotations["service.beta.kubernetes.io/aws-load-balancer-type"]'],
+  );
+  const written = parts.map((it) => (it.written as { service?: { annotations: unknown } }).service);
+  assert.deepEqual(written.find((it) => it !== undefined)?.annotations, {
+    "forage.dev/load-balancer-ip": "10.0.0.1",
+  });
+});
+
 describe("objects", () => {
   test("text of a secret goes before its data, and values are in no message", () => {
     const [made] = written(convert(secret("data: {a: b25l, c: Yw==}, stringData: {a: two}")));

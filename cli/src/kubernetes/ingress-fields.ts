@@ -1,5 +1,6 @@
 import type { Field } from "../conversion/field.ts";
 import type { Item } from "./item.ts";
+import { OF_TOOLS } from "./metadata-fields.ts";
 import {
   type Draft,
   list,
@@ -127,16 +128,16 @@ function tlsOf(host: string, all: readonly Tls[], { annotations }: Item): Draft 
 }
 
 const ISSUER = /^cert-manager\.io\/(cluster-)?issuer$/;
-/** Annotations of tools that say nothing about requests. */
-const OF_TOOLS =
-  /^(kubectl\.kubernetes\.io|meta\.helm\.sh|argocd\.argoproj\.io|cert-manager\.io)\/|^kubernetes\.io\/(ingress\.class|tls-acme)$/;
+/** Annotations about the class and the certificate, which are read on their own. */
+const READ_ELSEWHERE = /^cert-manager\.io\/|^kubernetes\.io\/(ingress\.class|tls-acme)$/;
 /** The gateway answers plain HTTP with 308 for hostnames that have a certificate. */
 const REDIRECTS = /^nginx\.ingress\.kubernetes\.io\/(force-)?ssl-redirect$/;
 
 /** Controllers of ingresses read annotations as settings, which routes don't have. */
 function loseAnnotations({ field }: Item): void {
   for (const [key, value] of field.get("metadata")?.get("annotations")?.entries() ?? []) {
-    if (OF_TOOLS.test(key) || (REDIRECTS.test(key) && value.text() === "true")) continue;
+    if (OF_TOOLS.test(key) || READ_ELSEWHERE.test(key) || (REDIRECTS.test(key) && value.text() === "true"))
+      continue;
     value.lose("is a setting of one controller: look for it among the fields of routes");
   }
 }

@@ -28,3 +28,6 @@ export const TEMPLATE_METADATA_FIELDS: Rules = {
   generateName: noEffect("pods get names of their own"),
   labels: textMap,
 };
+
+/** Annotations that tools write for themselves: they say nothing about how a resource works. */
+export const OF_TOOLS = /^(kubectl\.kubernetes\.io|meta\.helm\.sh|argocd\.argoproj\.io)\//;

@@ -1,5 +1,6 @@
 import type { Field } from "../conversion/field.ts";
 import type { Item } from "./item.ts";
+import { OF_TOOLS } from "./metadata-fields.ts";
 import {
   type Draft,
   list,
@@ -100,8 +101,12 @@ export function readService(item: Item, workloads: readonly Workload[]): Draft |
 const KNOWN =
   /^(config\.linkerd\.io|service\.kubernetes\.io|forage\.dev|balancer\.linkerd\.io|retry\.linkerd\.io|timeout\.linkerd\.io)\//;
 
-/** Annotations that Forage knows are carried over. Others are for the controllers of a cloud. */
-function carriedAnnotations({ annotations }: Item): Readonly<Record<string, string>> {
+/** Annotations that Forage knows are carried over. Others are settings of a cloud's controllers or of other programs. */
+function carriedAnnotations({ field, annotations }: Item): Readonly<Record<string, string>> {
+  for (const [key, value] of field.get("metadata")?.get("annotations")?.entries() ?? []) {
+    if (KNOWN.test(key) || OF_TOOLS.test(key)) continue;
+    value.lose("is a setting of a program that does not read Forage's services");
+  }
   return Object.fromEntries(Object.entries(annotations).filter(([key]) => KNOWN.test(key)));
 }
 
