@@ -76,6 +76,13 @@ export class FakeCoordinator {
     return fake;
   }
 
+  /** Starts another coordinator of the same cluster. */
+  async beside(): Promise<FakeCoordinator> {
+    const fake = new FakeCoordinator(this.#authority, {});
+    await fake.listen();
+    return fake;
+  }
+
   get address(): string {
     return `127.0.0.1:${this.#port}`;
   }

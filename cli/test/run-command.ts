@@ -36,7 +36,7 @@ export async function runCommand(argv: readonly string[], options: RunOptions = 
     stderr: stderr.stream,
     nowMs: options.nowMs ?? Date.now,
     randomId: () => "random-id",
-    random: () => 0,
+    random: () => 0.5,
     interrupted: options.signal ?? new AbortController().signal,
   };
   const exitCode = await run(await loadProgram(argv), argv, world);

@@ -13,7 +13,7 @@ test("a request has half a minute unless --timeout says otherwise", async (t) =>
     setImmediate(given.at(-1) as (error: null, response: object) => void, null, {});
     return { cancel: () => undefined };
   });
-  const about = { server: "127.0.0.1:1", caFile: "/ca", token: "t", tokenSource: "/t" };
+  const about = { server: "127.0.0.1:1", otherServers: [], caFile: "/ca", token: "t", tokenSource: "/t" };
   for (const timeoutMs of [undefined, 5_000]) {
     const { signal } = new AbortController();
     const options = { signal, nowMs: () => 1_000_000, timeoutMs };

@@ -6,7 +6,7 @@ import { Client, type ClientDuplexStream } from "@grpc/grpc-js";
 import type { Endpoint } from "../config/settings.ts";
 import { CliError } from "../errors.ts";
 import { type CallLimits, duplex, type MethodOf, serverStream, unary } from "./call.ts";
-import { explainFully } from "./explain.ts";
+import { Servers } from "./servers.ts";
 
 /** One answer takes milliseconds; beyond this the coordinator or the network hangs. */
 const REQUEST_TIMEOUT_MS = 30_000;
@@ -27,22 +27,27 @@ export interface CoordinatorOptions {
   readonly timeoutMs: number | undefined;
 }
 
-/** The connection of one command. Everything it throws is a CliError. */
+/** The connection of one command, to any of the cluster's coordinators. Everything it throws is a CliError. */
 export class Coordinator {
-  readonly endpoint: Endpoint;
-  readonly #client: Client;
+  readonly #endpoint: Endpoint;
+  readonly #servers: Servers;
   readonly #options: CoordinatorOptions;
 
   constructor(endpoint: Endpoint, options: CoordinatorOptions) {
-    this.endpoint = endpoint;
+    this.#endpoint = endpoint;
     this.#options = options;
     try {
       const credentials = withBearer(channelCredentials({ caPem: endpoint.caPem }), endpoint.token);
-      this.#client = new Client(`dns:${endpoint.server}`, credentials, {
+      const channelOptions = {
         ...KEEPALIVE,
         ...RECONNECT,
         "grpc.max_receive_message_length": MAX_RESPONSE_BYTES,
-      });
+      };
+      const servers = [endpoint.server, ...endpoint.otherServers].map((address) => ({
+        address,
+        client: new Client(`dns:${address}`, credentials, channelOptions),
+      }));
+      this.#servers = new Servers({ servers, endpoint, nowMs: options.nowMs });
     } catch (error) {
       const reason = messageOf(error);
       throw new CliError("CONFIG", `the CA file ${endpoint.caFile} can't be used: ${reason}`, {
@@ -51,12 +56,24 @@ export class Coordinator {
     }
   }
 
+  /** The settings, with the address of the coordinator that is used at the moment. */
+  get endpoint(): Endpoint {
+    return { ...this.#endpoint, server: this.#servers.current.address };
+  }
+
   async call<Request, Response>(method: MethodOf<Request, Response>, request: Request): Promise<Response> {
-    const timeoutMs = this.#options.timeoutMs ?? REQUEST_TIMEOUT_MS;
-    try {
-      return await unary(this.#client, method, request, { ...this.#limits(this.#options.signal), timeoutMs });
-    } catch (error) {
-      throw await explainFully(error, this.endpoint, this.#options.signal, this.#options.nowMs);
+    const { signal, nowMs } = this.#options;
+    const timeoutMs = this.#timeoutMs;
+    const endMs = nowMs() + timeoutMs;
+    const attempt = this.#servers.attempt(signal, timeoutMs);
+    while (true) {
+      try {
+        const client = await attempt.connected();
+        const limits = { ...this.#limits(signal), timeoutMs: endMs - nowMs() };
+        return await unary(client, method, request, limits);
+      } catch (error) {
+        await attempt.failed(error);
+      }
     }
   }
 
@@ -65,19 +82,32 @@ export class Coordinator {
     request: Request,
     signal = this.#options.signal,
   ): AsyncGenerator<Response> {
-    try {
-      yield* serverStream(this.#client, method, request, this.#limits(signal));
-    } catch (error) {
-      throw await explainFully(error, this.endpoint, signal, this.#options.nowMs);
+    const attempt = this.#servers.attempt(signal, this.#timeoutMs);
+    while (true) {
+      try {
+        yield* serverStream(await attempt.connected(), method, request, this.#limits(signal));
+        return;
+      } catch (error) {
+        // A stream that has begun had a connection, so that its error is thrown.
+        await attempt.failed(error);
+      }
     }
   }
 
-  duplex<Request, Response>(method: MethodOf<Request, Response>): ClientDuplexStream<Request, Response> {
-    return duplex(this.#client, method, this.#limits(this.#options.signal));
+  /** The caller owns the stream. Errors of the stream are those of grpc-js, which `explain` turns into a CliError. */
+  async duplex<Request, Response>(
+    method: MethodOf<Request, Response>,
+  ): Promise<ClientDuplexStream<Request, Response>> {
+    const { signal } = this.#options;
+    return duplex(await this.#servers.connected(signal, this.#timeoutMs), method, this.#limits(signal));
   }
 
   close(): void {
-    this.#client.close();
+    this.#servers.close();
+  }
+
+  get #timeoutMs(): number {
+    return this.#options.timeoutMs ?? REQUEST_TIMEOUT_MS;
   }
 
   #limits(signal: AbortSignal): CallLimits {

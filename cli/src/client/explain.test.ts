@@ -6,6 +6,7 @@ import { CallError, explain } from "./explain.ts";
 
 const ENDPOINT = {
   server: "host:7600",
+  otherServers: [],
   caFile: "/ca.crt",
   caPem: "",
   token: "secret",

@@ -18,7 +18,11 @@ export const GLOBAL_FLAGS = {
     hint: "CONTEXT",
     help: "settings of the configuration file to use, instead of the current context's",
   },
-  server: { kind: "text", hint: "HOST:PORT", help: "the coordinator's gRPC address" },
+  server: {
+    kind: "text",
+    hint: "HOST:PORT,…",
+    help: "the coordinator's gRPC address, or those of several coordinators of one cluster",
+  },
   "ca-file": {
     kind: "text",
     hint: "FILE",

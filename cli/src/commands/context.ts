@@ -10,7 +10,7 @@ import {
   userConfigPath,
 } from "../config/config-file.ts";
 import { withContext, withCurrent, withoutContext } from "../config/edit-contexts.ts";
-import { noContext, readCa, withPort } from "../config/settings.ts";
+import { noContext, parseServers, readCa } from "../config/settings.ts";
 import { readTokenFile } from "../config/token.ts";
 import { writeConfig } from "../config/write-config.ts";
 import { printingOf, printListing } from "../context.ts";
@@ -137,7 +137,7 @@ function settingsOf(flags: SettingValues): FileSettings {
   readCa(caFile);
   readTokenFile(tokenFile);
   return {
-    server: withPort(server),
+    server: parseServers(server).join(","),
     caFile: resolve(caFile),
     tokenFile: resolve(tokenFile),
     ...(namespace !== undefined && { namespace }),

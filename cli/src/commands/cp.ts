@@ -93,7 +93,7 @@ class Copy {
   async #out(options: CopyOptions, path: string, target: string): Promise<void> {
     const place = await localTarget(target, posix.basename(path));
     try {
-      await copyOut(this.#call(), options, {
+      await copyOut(await this.#call(), options, {
         ...place,
         randomName: () => this.#context.world.randomId().replaceAll("-", ""),
         skipped: (what, why) => this.#remark(`${what} ${why}\n`),
@@ -111,7 +111,7 @@ class Copy {
       if (name === "")
         throw new CliError("USAGE", "the root directory is too much to copy: name something in it");
       const place = { directory, name, stats: await directory.look(name) };
-      await copyInto(this.#call(), options, place, {
+      await copyInto(await this.#call(), options, place, {
         name: basename(resolve(source)),
         skipped: (what, why) => this.#remark(`${what} ${why}\n`),
       });
@@ -120,7 +120,7 @@ class Copy {
     }
   }
 
-  #call(): CopyCall {
+  #call(): Promise<CopyCall> {
     return this.#coordinator.duplex(operator.copy);
   }
 

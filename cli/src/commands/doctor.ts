@@ -1,6 +1,6 @@
 import manifest from "../../package.json" with { type: "json" };
 import { type Coordinator, operator } from "../client/coordinator.ts";
-import { servedValidity, validityOf } from "../client/explain-clock.ts";
+import { servedValidity, type Validity, validityOf } from "../client/explain-clock.ts";
 import { defineCommand } from "../command/definition.ts";
 import { type Context, contextOf, printListing, withCoordinator } from "../context.ts";
 import {
@@ -24,6 +24,7 @@ const STYLES: Readonly<Record<FindingState, Style>> = {
 /** The coordinator renews its certificate earlier than this number of days before the certificate's end. */
 const SERVER_CERTIFICATE_DAYS = 3;
 const AUTHORITY_DAYS = 90;
+const LOG_REMEDY = "on its host: systemctl status forage-coordinator";
 
 export const doctor = defineCommand({
   name: "doctor",
@@ -81,9 +82,8 @@ function examineEndpoint({ settings, world }: Context): Finding[] {
 
 async function examineFleet(context: Context, coordinator: Coordinator): Promise<Finding[]> {
   const { world, settings } = context;
-  const { server } = settings.endpoint();
-  const log = "on its host: systemctl status forage-coordinator";
-  const answers = await examined("coordinator", "answers", log, async () => {
+  const { server, otherServers } = settings.endpoint();
+  const answers = await examined("coordinator", "answers", LOG_REMEDY, async () => {
     const { nodes } = await coordinator.call(operator.listNodes, {});
     const nowMs = world.nowMs();
     return [
@@ -97,7 +97,7 @@ async function examineFleet(context: Context, coordinator: Coordinator): Promise
   if (answers.some(({ subject, state }) => subject === "coordinator" && state === "problem")) return answers;
   return [
     ...answers,
-    ...(await examineServerCertificate(server, world.nowMs())),
+    ...(await examineServers([server, ...otherServers], world.nowMs())),
     ...(await examined("certificates", "list", "", async () => {
       const { certificates } = await coordinator.call(operator.listCertificates, { hostname: "" });
       return examineCertificates(certificates, world.nowMs());
@@ -109,12 +109,24 @@ async function examineFleet(context: Context, coordinator: Coordinator): Promise
   ];
 }
 
-async function examineServerCertificate(server: string, nowMs: number): Promise<Finding[]> {
-  const validity = await servedValidity(server);
-  if (validity === undefined) return [];
+/** Any of several coordinators may have given the answers so far, so that one of them can be down. */
+async function examineServers(servers: readonly string[], nowMs: number): Promise<Finding[]> {
+  const findings = await Promise.all(
+    servers.map(async (server): Promise<Finding> => {
+      const subject = servers.length === 1 ? "coordinator" : `coordinator ${server}`;
+      const validity = await servedValidity(server);
+      if (validity !== undefined) return examineServerCertificate(subject, validity, nowMs);
+      const message = "it does not answer; the commands use another one";
+      return { subject, check: "answers", state: "warning", message, remedy: LOG_REMEDY };
+    }),
+  );
+  return servers.length === 1 ? findings.filter(({ check }) => check !== "answers") : findings;
+}
+
+function examineServerCertificate(subject: string, validity: Validity, nowMs: number): Finding {
   const remedy = "restart the coordinator, which makes itself a new certificate";
   const limits = { endsMs: validity.to.getTime(), nowMs, warnDays: SERVER_CERTIFICATE_DAYS, remedy };
-  return [lifetimeFinding("coordinator", limits)];
+  return lifetimeFinding(subject, limits);
 }
 
 /** Turns an error into a finding. A call that the token may not make is no problem of the fleet. */

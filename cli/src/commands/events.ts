@@ -104,7 +104,7 @@ async function watch(context: Context, coordinator: Coordinator, query: Query): 
     } catch (error) {
       if (!(error instanceof CallError && error.passing)) throw error;
     }
-    await pause(pauseMs, signal);
+    await pause(pauseMs * world.random(), signal);
   }
 }
 

@@ -34,7 +34,7 @@ export const exec = defineCommand({
     try {
       return await withCoordinator(context, async (coordinator) => {
         const { name } = await findPod(coordinator, settings.namespace, podName(operands[0] ?? ""));
-        const call = coordinator.duplex(operator.exec);
+        const call = await coordinator.duplex(operator.exec);
         try {
           const exitCode = await runExec(call, {
             start: { namespace: settings.namespace, pod: name, container: flags.container ?? "" },

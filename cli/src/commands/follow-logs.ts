@@ -168,6 +168,7 @@ function follow(
       const reason = messageOf(error);
       world.stderr.write(`${plainText(`${name}: the log broke off: ${reason}; trying again`)}\n`);
     },
+    random: world.random,
     signal,
   });
 }

@@ -74,7 +74,7 @@ async function watch(context: Context, coordinator: Coordinator, name: string): 
     } catch (error) {
       if (!(error instanceof CallError && error.passing)) throw error;
     }
-    await pause(RECONNECT_MS, signal);
+    await pause(RECONNECT_MS * world.random(), signal);
   }
   const done = last;
   printOne(

@@ -140,8 +140,12 @@ class PortForward {
     const { settings, signal } = this.#context;
     const start = { namespace: settings.namespace, pod, port };
     const over = AbortSignal.any([signal, this.#over.signal]);
+    // The client may leave while another coordinator is looked for.
+    socket.on("error", () => {});
     try {
-      await forwardConnection(socket, this.#coordinator.duplex(operator.portForward), start, over);
+      const call = await this.#coordinator.duplex(operator.portForward);
+      if (socket.destroyed) call.cancel();
+      else await forwardConnection(socket, call, start, over);
       return undefined;
     } catch (error) {
       const explained = explain(error, this.#coordinator.endpoint, signal);

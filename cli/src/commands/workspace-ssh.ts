@@ -39,7 +39,7 @@ export const ssh = defineCommand({
       const status = await findWorkspace(coordinator, operands[0] ?? "");
       const pod = status.runtime?.podName ?? "";
       if (pod === "") throw new CliError("REFUSED", `workspace ${status.id} has no pod: it does not run`);
-      const call = coordinator.duplex(operator.exec);
+      const call = await coordinator.duplex(operator.exec);
       try {
         const exitCode = await runExec(call, {
           start: { namespace: settings.flagNamespace ?? DEFAULT_NAMESPACE, pod, container: "" },

@@ -8,7 +8,7 @@ export const SETTING_KEYS = ["server", "caFile", "tokenFile", "namespace"] as co
 /** The settings that belong to contexts as a whole. */
 const CONTEXT_KEYS = ["current", "contexts"] as const;
 
-/** The settings of a configuration file, or of one of its contexts. Paths are absolute. */
+/** The settings of a configuration file, or of one of its contexts. Paths are absolute. Several servers are separated by commas. */
 export type FileSettings = { readonly [Key in (typeof SETTING_KEYS)[number]]?: string };
 
 export interface FoundConfig {
@@ -98,15 +98,22 @@ function parseSettings(
           : didYouMean(key, known);
       throw new CliError("CONFIG", `${path}: unknown key "${prefix}${key}"${hint}`);
     }
-    if (typeof value !== "string" || value === "")
-      throw new CliError("CONFIG", `${path}: ${prefix}${key} must be text`);
-    settings[key] = key.endsWith("File") ? absolute(value, directory, homeDir) : value;
+    const text = key === "server" && isTextList(value) ? value.join(",") : value;
+    if (typeof text !== "string" || text === "") {
+      const form = key === "server" ? "an address or a list of addresses" : "text";
+      throw new CliError("CONFIG", `${path}: ${prefix}${key} must be ${form}`);
+    }
+    settings[key] = key.endsWith("File") ? absolute(text, directory, homeDir) : text;
   }
   return settings;
 }
 
 function isMapping(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isTextList(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.every((each) => typeof each === "string");
 }
 
 function absolute(path: string, directory: string, homeDir: string): string {

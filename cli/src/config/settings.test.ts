@@ -40,6 +40,7 @@ describe("flag before environment before file", () => {
     assert.equal(settings.namespace, "file");
     assert.deepEqual(settings.endpoint(), {
       server: "file:1",
+      otherServers: [],
       caFile: join(home, "file.ca"),
       caPem: "CA of file",
       token: "token-of-file",
@@ -131,6 +132,21 @@ describe("flag before environment before file", () => {
   });
 });
 
+test("several coordinators: separated by commas, or as a list in the file", () => {
+  const resolved = (flags: Partial<SettingFlags>, env = {}) => {
+    const settings = resolveSettings({ ...noFlags, ...flags }, { env, homeDir: home });
+    const { server, otherServers } = settings.endpoint();
+    return [settings.place(), server, ...otherServers];
+  };
+  const place = "coordinator a.example:7600, [::1]:9";
+  const both = [place, "a.example:7600", "[::1]:9"];
+  config(FULL);
+  assert.deepEqual(resolved({ server: "a.example, [::1]:9" }), both);
+  assert.deepEqual(resolved({}, { FORAGE_SERVER: "a.example,[::1]:9" }), both);
+  config(FULL.replace("file:1", "[a.example, '[::1]:9']"));
+  assert.deepEqual(resolved({}), both);
+});
+
 describe("errors say what to do", () => {
   const failing = (message: RegExp) => (error: unknown) =>
     error instanceof CliError && error.code === "CONFIG" && message.test(error.message);
@@ -183,7 +199,11 @@ describe("errors say what to do", () => {
   });
   test("a value of the wrong type", () => {
     config("server: 7600\n");
-    assert.throws(endpoint(), failing(/server must be text/));
+    assert.throws(endpoint(), failing(/server must be an address or a list of addresses/));
+    config("server: [a, 1]\n");
+    assert.throws(endpoint(), failing(/server must be an address or a list of addresses/));
+    config("namespace: [a]\n");
+    assert.throws(endpoint(), failing(/namespace must be text/));
   });
   test("a named file that is not there", () =>
     assert.throws(
@@ -195,4 +215,10 @@ describe("errors say what to do", () => {
       endpoint({ server: "a b", "ca-file": join(home, "flag.ca") }),
       failing(/"a b" is no server address/),
     ));
+  test("an address that is missing in a list, and too many", () => {
+    const ca = { "ca-file": join(home, "flag.ca") };
+    assert.throws(endpoint({ ...ca, server: "a,,b" }), failing(/"" is no server address/));
+    const many = Array.from({ length: 17 }, (_, at) => `a${at}`).join();
+    assert.throws(endpoint({ ...ca, server: many }), failing(/17 server addresses are too many: at most 16/));
+  });
 });

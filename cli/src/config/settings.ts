@@ -5,10 +5,12 @@ import type { World } from "../world.ts";
 import { type FileSettings, type FoundConfig, readConfigFile } from "./config-file.ts";
 import { checkToken, readTokenFile } from "./token.ts";
 
-/** The address of the coordinator, its authority and the credentials. */
+/** The addresses of the cluster's coordinators, their authority and the credentials. */
 export interface Endpoint {
   /** `host:port`. */
   readonly server: string;
+  /** The addresses of further coordinators of the cluster, which are used when that one can't be reached. */
+  readonly otherServers: readonly string[];
   readonly caFile: string;
   readonly caPem: string;
   readonly token: string;
@@ -39,6 +41,8 @@ export interface SettingFlags {
 
 const DEFAULT_SERVER = "127.0.0.1:7600";
 const DEFAULT_PORT = 7600;
+/** A cluster has three coordinators, or five. */
+const MAX_SERVERS = 16;
 const DEFAULT_NAMESPACE = "default";
 
 /** Flags before environment before file. */
@@ -51,19 +55,21 @@ export function resolveSettings(
   const caFile = flags["ca-file"] ?? given(env.FORAGE_CA_FILE) ?? settings.caFile;
   const namespace = flags.namespace ?? given(env.FORAGE_NAMESPACE) ?? settings.namespace ?? DEFAULT_NAMESPACE;
   const otherServer = flags.server ?? given(env.FORAGE_SERVER);
-  const server = (): string => withPort(otherServer ?? settings.server ?? DEFAULT_SERVER);
+  const servers = (): readonly [string, ...string[]] =>
+    parseServers(otherServer ?? settings.server ?? DEFAULT_SERVER);
   return {
     contextName,
     place: () =>
       contextName === undefined || otherServer !== undefined
-        ? `coordinator ${server()}`
-        : `context "${contextName}" (${server()})`,
+        ? `coordinator ${servers().join(", ")}`
+        : `context "${contextName}" (${servers().join(", ")})`,
     flagNamespace: flags.namespace,
     namespace,
     endpoint: () => {
       if (caFile === undefined) throw noCaFile(config, contextName);
+      const [server, ...otherServers] = servers();
       return {
-        server: server(),
+        ...{ server, otherServers },
         caFile,
         caPem: readCa(caFile),
         ...findToken(flags, env, settings.tokenFile),
@@ -127,8 +133,17 @@ export function readCa(path: string): string {
   }
 }
 
+/** Returns each `HOST:PORT` of addresses that are separated by commas. Throws CONFIG. */
+export function parseServers(text: string): readonly [string, ...string[]] {
+  const [first = "", ...others] = text.split(",").map((address) => address.trim());
+  const servers = [withPort(first), ...others.map(withPort)] as const;
+  if (servers.length > MAX_SERVERS)
+    throw new CliError("CONFIG", `${servers.length} server addresses are too many: at most ${MAX_SERVERS}`);
+  return servers;
+}
+
 /** Returns `HOST:PORT`. Throws CONFIG for anything that is no address. */
-export function withPort(server: string): string {
+function withPort(server: string): string {
   const [, host, port] =
     /^(?:https:\/\/)?(\[[0-9a-fA-F:.]+\]|[^\s:/]+)(?::(\d{1,5}))?\/?$/.exec(server) ?? [];
   if (host === undefined || Number(port ?? DEFAULT_PORT) > 65_535) {

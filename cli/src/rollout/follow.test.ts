@@ -58,7 +58,7 @@ function follow(
     coordinator,
     signal: abort.signal,
     nowMs: clockMs,
-    random: () => 0,
+    random: () => 0.5,
     onState: (state) => seen.push(state.status),
     onLost: () => lost.push("lost"),
     onFound: () => lost.push("found"),

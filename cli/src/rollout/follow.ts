@@ -57,7 +57,7 @@ export async function followRollout(rolloutId: string, options: FollowOptions): 
       if (!lost) options.onLost();
       lost = true;
     }
-    await wait(pauseMs * (0.5 + options.random() / 2), signal);
+    await wait(pauseMs * options.random(), signal);
     pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
   }
 }

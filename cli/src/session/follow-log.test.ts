@@ -33,6 +33,7 @@ async function follow(
       shown += Buffer.from(data).toString();
     },
     onLost: () => {},
+    random: () => 0.1,
     signal: new AbortController().signal,
   });
   return { shown, asked };

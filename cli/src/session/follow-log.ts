@@ -16,10 +16,13 @@ export interface FollowLogOptions {
   readonly show: (data: Uint8Array) => Promise<void>;
   /** Called once when the stream breaks, until it is open again. */
   readonly onLost: (error: unknown) => void;
+  /** 0 to 1, spreads the attempts of many clients. */
+  readonly random: () => number;
   readonly signal: AbortSignal;
 }
 
-const LOOK_AGAIN_MS = 1_000;
+/** The longest time between attempts. */
+const LOOK_AGAIN_MS = 2_000;
 /** Lines to read again after a broken stream. They contain what was written meanwhile, unless that was a large amount. */
 const RESUME_LINES = 10_000;
 /** If the last shown lines have not appeared for this time in a log that is read again, the log no longer contains them. */
@@ -65,11 +68,11 @@ export async function followLog(options: FollowLogOptions): Promise<void> {
 
 /** Waits until there is something to read again; undefined: there never will be. */
 async function nextRun(
-  { look, container, restarts, signal }: FollowLogOptions,
+  { look, container, restarts, random, signal }: FollowLogOptions,
   id: string | undefined,
 ): Promise<ContainerStatus | undefined> {
   while (true) {
-    await pause(LOOK_AGAIN_MS, signal);
+    await pause(LOOK_AGAIN_MS * random(), signal);
     try {
       const run = runOf(await look(), container);
       if (run === undefined) return undefined;

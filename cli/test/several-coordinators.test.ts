@@ -1,0 +1,85 @@
+import assert from "node:assert/strict";
+import { after, before, beforeEach, test } from "node:test";
+import { Event, WatchEventsResponse } from "@forage/proto/forage/operator/v1/operator";
+import { status } from "@grpc/grpc-js";
+import { aNode } from "./builders.ts";
+import { FakeCoordinator, grpcError } from "./fake-coordinator.ts";
+import { type Result, runCommand } from "./run-command.ts";
+
+let first: FakeCoordinator;
+let second: FakeCoordinator;
+let stranger: FakeCoordinator;
+/** Nothing listens at its address. */
+let down: FakeCoordinator;
+
+before(async () => {
+  first = await FakeCoordinator.start();
+  second = await first.beside();
+  stranger = await FakeCoordinator.start();
+  down = await first.beside();
+  down.cut();
+});
+after(() => {
+  for (const fake of [first, second, stranger, down]) fake.close();
+});
+beforeEach(() => {
+  for (const fake of [first, second, stranger]) {
+    fake.calls.length = 0;
+    fake.answers = { listNodes: () => ({ nodes: [aNode()] }) };
+  }
+});
+
+function forage(line: string, ...servers: readonly FakeCoordinator[]): Promise<Result> {
+  const addresses = servers.map(({ address }) => address).join();
+  return runCommand(line.split(" "), { env: { ...first.env, FORAGE_SERVER: addresses } });
+}
+
+test("a command goes to the next coordinator while the first one is down", async () => {
+  const { exitCode, stdout, stderr } = await forage("get nodes -o name", down, second);
+  assert.deepEqual([exitCode, stdout], [0, "node/n1\n"], stderr);
+  assert.equal(second.requests("listNodes").length, 1);
+});
+
+test("a coordinator of another authority gets no token, and is named when there is no other one", async () => {
+  const found = await forage("get nodes -o name", stranger, second);
+  assert.equal(found.exitCode, 0, found.stderr);
+  const { stderr, exitCode } = await forage("get nodes", down, stranger);
+  assert.notEqual(exitCode, 0);
+  const both = `none of ${down.address}, ${stranger.address} can be reached`;
+  assert.ok(stderr.includes(`${both}: ${stranger.address} is not vouched for by the CA`), stderr);
+  assert.deepEqual(stranger.calls, []);
+});
+
+test("a stream that breaks is opened again at the same position, wherever a coordinator answers", async () => {
+  const event = Event.fromPartial({ type: "Normal", reason: "Started", message: "has started", count: 1 });
+  const positions: bigint[] = [];
+  for (const fake of [first, second]) {
+    fake.answers.listEvents = () => ({ events: [], sequence: 3n });
+    fake.answers.watchEvents = (call) => {
+      positions.push(call.request.after ?? 0n);
+      // An error that no retry can mend ends the command.
+      if (positions.length > 1) {
+        call.emit("error", grpcError(status.PERMISSION_DENIED, "the test is over"));
+        return;
+      }
+      call.write(WatchEventsResponse.fromPartial({ events: [event], sequence: 7n }));
+      call.emit("error", grpcError(status.UNAVAILABLE, "the coordinator that leads changes"));
+    };
+  }
+  const { stdout, stderr } = await forage("events --watch", first, second);
+  assert.match(stderr, /the test is over/);
+  assert.match(stdout, /has started/);
+  assert.deepEqual(positions, [3n, 7n]);
+});
+
+test("doctor examines each coordinator, and warns of one that is down", async () => {
+  Object.assign(second.answers, {
+    listCertificates: () => ({ certificates: [], issuer: "" }),
+    listPods: () => ({ pods: [], kept: [] }),
+  });
+  const { stdout, stderr } = await forage("doctor --all", down, second);
+  const rows = stdout.split("\n").map((line) => line.replaceAll(/ {2,}/g, "|"));
+  const rowOf = (fake: FakeCoordinator) => rows.find((row) => row.startsWith(`coordinator ${fake.address}|`));
+  assert.match(rowOf(down) ?? stderr, /\|answers\|warning\|it does not answer/);
+  assert.ok(rowOf(second), stderr);
+});
