@@ -34,6 +34,7 @@ import type { IdentityIssuer } from "./objects/identity-issuer.ts";
 import type { Vault } from "./objects/vault.ts";
 import { CoordinatorTable } from "./peers/coordinator-table.ts";
 import type { ReadKeyFiles } from "./peers/enroll-coordinator.ts";
+import { leadEvent } from "./peers/lead-event.ts";
 import { coordinatorMetrics } from "./peers/metrics.ts";
 import { ownPlace } from "./peers/own-place.ts";
 import { reachableAt } from "./reachable-at.ts";
@@ -124,12 +125,12 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   const stopWatching = watchStore({ store, clock, onBroken: options.onFatal });
 
   const port = given?.port ?? (await openGrpcPort({ ...options, state }));
-  const { server, streamOf, tokens, tokenWatch, identify } = port;
+  const { server, streamOf, tokens, tokenWatch, identify, peerOf } = port;
   const metrics = openMetrics(options, core, () => port.stats());
   const audit = new CallAudit({ log: options.audit ?? NO_AUDIT_LOG, monotonicMs: clock.monotonicMs });
   observePort(port, metrics, audit, services);
   const serving: ServeOptions = {
-    identify,
+    ...{ identify, peerOf },
     log,
     tokens: tokenWatch,
     stopping: stopping.signal,
@@ -224,11 +225,7 @@ function openCoordinatorTable(
   const table = new CoordinatorTable({ own, store, clock });
   if (config.store.etcd === undefined) return table;
   metrics.add((registers) => coordinatorMetrics(table, registers));
-  const since = follower === undefined ? "since its start" : "and has followed another coordinator before";
-  events.record({
-    ...{ namespace: "", kind: "coordinator", name: own.name, type: "Normal", reason: "LeadTaken" },
-    message: `the coordinator at ${own.addresses[0] ?? "no known address"} leads ${since}`,
-  });
+  events.record(leadEvent(own, { hasFollowed: follower !== undefined }));
   return table;
 }
 

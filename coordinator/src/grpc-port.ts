@@ -9,7 +9,7 @@ import { isRevoked } from "./link/enroll.ts";
 import { reachableNames } from "./reachable-at.ts";
 import { isReissueDue } from "./reissue.ts";
 import { Admission } from "./rpc/admission.ts";
-import { type IdentifyOptions, identify } from "./rpc/identify.ts";
+import { clientAddress, type IdentifyOptions, identify } from "./rpc/identify.ts";
 import type { ServeOptions } from "./rpc/serve.ts";
 import { serverOptions, UNPROVEN_STREAMS } from "./rpc/server-options.ts";
 import { TokenWatch } from "./rpc/token-watch.ts";
@@ -46,6 +46,7 @@ export interface GrpcPort {
   readonly tokens: IdentifyOptions;
   readonly tokenWatch: TokenWatch;
   readonly identify: ServeOptions["identify"];
+  readonly peerOf: NonNullable<ServeOptions["peerOf"]>;
   readonly streamOf: Admission["streamOf"];
   stats(): ReturnType<TlsServer["stats"]>;
   /** Opens the port. */
@@ -72,8 +73,10 @@ export async function openGrpcPort(options: GrpcPortOptions): Promise<GrpcPort> 
   const tls = await createTls(options, names, (reason) => observer.cut?.(reason));
   const { tokens, tokenWatch } = openTokens(options, observer);
   const identifyCall: ServeOptions["identify"] = (call) => identify(call.metadata, tls.peerOf(call), tokens);
+  const peerOf: GrpcPort["peerOf"] = (call) => clientAddress(call.metadata, tls.peerOf(call), call.getPeer());
   const admission = new Admission({
     identify: identifyCall,
+    peerOf,
     onProven: (call) => tls.prove(call),
     observe: (...call) => observer.call?.(...call),
     onRefused: (...refusal) => observer.refused?.(...refusal),
@@ -88,7 +91,16 @@ export async function openGrpcPort(options: GrpcPortOptions): Promise<GrpcPort> 
   const cancelRenewal = renewMaterial(reload, authority, all, clock, log);
   followAuthority(options, tls, async () => reload(await serverMaterial(authority, all)));
   return {
-    ...{ server, names, observer, tokens, tokenWatch, identify: identifyCall, streamOf: admission.streamOf },
+    ...{
+      server,
+      names,
+      observer,
+      tokens,
+      tokenWatch,
+      identify: identifyCall,
+      peerOf,
+      streamOf: admission.streamOf,
+    },
     stats: () => tls.stats(),
     listen: () => tls.listen(server, hostPort(config.grpc.listen)),
     close: async (graceMs) => {

@@ -1,9 +1,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { AuditFields } from "@forage/common/audit-chain";
+import { bearerMetadata, channelCredentials } from "@forage/identity/credentials";
 import { PodPhase, PodStatus } from "@forage/proto/forage/agent/v1/agent";
-import { ExecStart, PutObjectRequest } from "@forage/proto/forage/operator/v1/operator";
+import {
+  ExecStart,
+  OperatorServiceService,
+  PutObjectRequest,
+} from "@forage/proto/forage/operator/v1/operator";
+import { Client, Metadata } from "@grpc/grpc-js";
 import type { AuditLog } from "../src/audit/audit-log.ts";
+import { FORWARDED_PEER_KEY } from "../src/rpc/forwarded-caller.ts";
+import { callsOf } from "./support/calls.ts";
 import { HollowAgent, join } from "./support/hollow-agent.ts";
 import { aContainerService, aRequest } from "./support/requests.ts";
 import { until } from "./support/until.ts";
@@ -113,6 +121,33 @@ test("streams are recorded when they begin and when they end, with the pod that 
     [
       ["stream-opened", "web-1", undefined],
       ["call", "web-1", "NOT_FOUND"],
+    ],
+  );
+});
+
+test("calls that a follower passes on are recorded with the address of their client", async (t) => {
+  const { world, entries } = await anAuditedWorld(t);
+  const { chainPem, keyPem } = await world.authority.issueCoordinator("c2");
+  const material = { caPem: world.authority.certPem, certPem: chainPem, keyPem };
+  const client = new Client(world.address, channelCredentials(material));
+  t.after(() => client.close());
+  const passOn = (metadata: Metadata, peer: string) => {
+    metadata.set(FORWARDED_PEER_KEY, peer);
+    return callsOf(OperatorServiceService, client, metadata);
+  };
+  const token = bearerMetadata(await world.token("admin"));
+  const tokenRequest = { ttlSeconds: 0, nodeName: "n1", reusable: false, labels: {}, taints: [] };
+  await passOn(token, "192.0.2.7:4000").createJoinToken(tokenRequest);
+  // A call without credentials is refused before its request is read.
+  await assert.rejects(passOn(new Metadata(), "192.0.2.8:4000").listNodes({}));
+  const recorded = () =>
+    entries().filter(({ method }) => /\/(CreateJoinToken|ListNodes)$/.test(method ?? ""));
+  await until("both are recorded", () => recorded().length === 2);
+  assert.deepEqual(
+    recorded().map(({ caller = "", peer }) => [caller.slice(0, 6), peer]),
+    [
+      ["token:", "192.0.2.7:4000"],
+      ["", "192.0.2.8:4000"],
     ],
   );
 });

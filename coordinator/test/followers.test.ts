@@ -54,6 +54,7 @@ test("followers serve while the leader is killed or paused, and one of them lead
   const back = agent.again({ behaviour: (pod) => agent.running(pod) });
   for (const member of others)
     await waitFor(async () => (await podNames(member)).join() === pods.join(), wait("the pods are the same"));
+  await waitFor(() => recordsLeaders(third), wait("both leaders are events"));
   await waitFor(() => back.assignments.size === 2, wait("the agent is back"));
   await third.forage.applyResources(aRequest("more", [aService("more", "web")]));
   const more = others.map((member) => member.lookUp("more.shop.svc.cluster.local:80"));
@@ -90,6 +91,17 @@ async function untilListed(member: Member, expected: readonly Member[]): Promise
     return listed.join() === addresses.join() && ready.filter(({ leads }) => leads).length === 1;
   };
   await waitFor(isListed, wait(`the coordinator at ${member.address} lists ${addresses.join(", ")}`));
+}
+
+/** Returns whether there are events of the leader at the start and of one that has followed. */
+async function recordsLeaders(member: Member): Promise<boolean> {
+  const filter = { kind: "coordinator", name: "", type: "", reason: "LeadTaken", since: undefined };
+  const { events } = await member
+    .operator()
+    .listEvents({ namespace: "", filter, after: 0n, limit: 100 })
+    .catch(() => ({ events: [] }));
+  const kinds = [/ leads since its start$/, / leads and has followed another coordinator before$/];
+  return kinds.every((kind) => events.some(({ message }) => kind.test(message)));
 }
 
 /** Reads until the stream ends. */

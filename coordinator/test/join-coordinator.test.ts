@@ -9,6 +9,7 @@ import type { KeyFile } from "@forage/proto/forage/coordinator/v1/coordinator";
 import { status } from "@grpc/grpc-js";
 import { joinCluster } from "../src/peers/join-cluster.ts";
 import { join as joinNode } from "./support/hollow-agent.ts";
+import { until } from "./support/until.ts";
 import { startWorld, type World } from "./support/world.ts";
 
 const LIMIT = { timeout: 120_000 };
@@ -40,6 +41,16 @@ test("a token gives one further coordinator the keys of the cluster, and is reco
       ["call", "OK", "c2"],
       ["refused", "PERMISSION_DENIED", "c2"],
     ],
+  );
+  const named = { kind: "coordinator", name: "c2", type: "", reason: "CoordinatorJoined" };
+  const request = { namespace: "", filter: { ...named, since: undefined }, after: 0n, limit: 10 };
+  const found = async () => (await world.operator().listEvents(request)).events;
+  await until("the event is recorded", async () => (await found()).length > 0);
+  const [event, ...more] = await found();
+  assert.deepEqual([event?.type, more], ["Warning", []]);
+  assert.match(
+    event?.message ?? "",
+    /got the keys of the cluster with the token \w+, from 127\.0\.0\.1:\d+$/,
   );
   const made = entries().find(({ method }) => method?.endsWith("/CreateCoordinatorToken"));
   assert.match(made?.caller ?? "", /^token:/);

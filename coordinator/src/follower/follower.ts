@@ -97,9 +97,9 @@ export async function startFollower(options: FollowerOptions): Promise<Follower>
   });
   const stopping = new AbortController();
   const leaving = new AbortController();
-  const { identify, tokenWatch: tokens, streamOf } = port;
+  const { identify, peerOf, tokenWatch: tokens, streamOf } = port;
   const serving: ServeOptions = {
-    ...{ identify, log, tokens, streamOf, monotonicMs },
+    ...{ identify, peerOf, log, tokens, streamOf, monotonicMs },
     observe: metrics.observeCall,
     stopping: stopping.signal,
   };
@@ -162,13 +162,13 @@ function addFollowerServices(
   },
 ): readonly ServiceDefinition[] {
   const { port, link, directory, serving, leaving } = parts;
-  const { server, identify } = port;
+  const { server, identify, peerOf } = port;
   const notForwarded = [...ownDefinitions, ...leaderDefinitions];
   const forwarded = [...servedDefinitions, ...further].filter((it) => !notForwarded.includes(it));
   const { monotonicMs, observe } = serving;
   for (const definition of forwarded)
     forward(server, definition, {
-      ...{ identify, log, monotonicMs, stopping: leaving },
+      ...{ identify, peerOf, log, monotonicMs, stopping: leaving },
       ...(observe && { observe }),
       client: (signal) => link.client(signal),
     });

@@ -13,7 +13,7 @@ import {
 } from "@grpc/grpc-js";
 import { pino } from "pino";
 import type { Caller } from "../rpc/caller.ts";
-import { FORWARDED_CALLER_KEY } from "../rpc/forwarded-caller.ts";
+import { FORWARDED_CALLER_KEY, FORWARDED_PEER_KEY } from "../rpc/forwarded-caller.ts";
 import { forward } from "./forward.ts";
 
 const PATH = "/test.Echo/Talk";
@@ -27,6 +27,7 @@ const METHOD = {
   responseSerialize: asIs,
   responseDeserialize: asIs,
 } as const;
+const CLIENT = "192.0.2.7:4000";
 const NODE: Caller = { kind: "node", nodeId: "n1" as never, serial: "a1" };
 
 type Call = ServerDuplexStream<Buffer, Buffer>;
@@ -58,6 +59,7 @@ test("messages, headers and the end of a stream pass in both directions", async 
     ['{"node":"n1","serial":"a1"}'],
     "not the client's",
   );
+  assert.deepEqual(call?.metadata.get(FORWARDED_PEER_KEY), [CLIENT], "not the client's");
 });
 
 test("unary clients are served, and errors keep their code, text and details", async (t) => {
@@ -150,6 +152,7 @@ async function start(t: TestContext, handle: (call: Call) => void) {
     { talk: METHOD },
     {
       identify: () => NODE,
+      peerOf: () => CLIENT,
       client: async () => toLeader,
       stopping: stopping.signal,
       log: pino({ level: "silent" }),
@@ -161,6 +164,7 @@ async function start(t: TestContext, handle: (call: Call) => void) {
     const metadata = new Metadata();
     metadata.set("own", "1");
     metadata.set(FORWARDED_CALLER_KEY, '{"node":"other","serial":"c3"}');
+    metadata.set(FORWARDED_PEER_KEY, "203.0.113.1:1");
     return client.makeBidiStreamRequest<Buffer, Buffer>(PATH, asIs, asIs, metadata);
   };
   return { calls, upstream, stopping, client, call };

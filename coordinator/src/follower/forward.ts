@@ -10,12 +10,14 @@ import {
   status,
 } from "@grpc/grpc-js";
 import { begin, type CallObserver } from "../rpc/call-observer.ts";
-import { encodeCaller, FORWARDED_CALLER_KEY } from "../rpc/forwarded-caller.ts";
+import { encodeCaller, FORWARDED_CALLER_KEY, FORWARDED_PEER_KEY } from "../rpc/forwarded-caller.ts";
 import type { ServeOptions } from "../rpc/serve.ts";
 import { toServiceError } from "../rpc/status.ts";
 
 export interface ForwardOptions extends CallObserver {
   readonly identify: ServeOptions["identify"];
+  /** Returns the address of the client. */
+  readonly peerOf: NonNullable<ServeOptions["peerOf"]>;
   /** Returns a channel to the coordinator that leads. */
   readonly client: (signal: AbortSignal) => Promise<Client>;
   /** Aborted when this coordinator stops or leads: calls that were passed on then end with UNAVAILABLE. */
@@ -101,8 +103,8 @@ async function open(
   return client.makeBidiStreamRequest(path, asIs, asIs, metadata, { deadline });
 }
 
-/** Passes on the caller's own headers and, unless a token is among them, who the caller is. */
-function forwardedMetadata(call: Bytes, { identify }: ForwardOptions): Metadata {
+/** Passes on the caller's own headers, the address that the call comes from and, unless a token is among the headers, who the caller is. */
+function forwardedMetadata(call: Bytes, { identify, peerOf }: ForwardOptions): Metadata {
   const metadata = new Metadata();
   for (const key of Object.keys(call.metadata.getMap())) {
     if (OWN_HEADERS.test(key)) continue;
@@ -110,6 +112,7 @@ function forwardedMetadata(call: Bytes, { identify }: ForwardOptions): Metadata 
   }
   const caller = encodeCaller(identify(call));
   if (caller !== undefined) metadata.set(FORWARDED_CALLER_KEY, caller);
+  metadata.set(FORWARDED_PEER_KEY, peerOf(call));
   return metadata;
 }
 

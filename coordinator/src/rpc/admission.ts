@@ -57,6 +57,8 @@ const ANONYMOUS_FIRST_MESSAGE_MS = 10_000;
 
 export interface AdmissionOptions {
   readonly identify: (call: IdentifiableCall) => Caller;
+  /** Returns the address of the client. Default: the one that the connection comes from. */
+  readonly peerOf?: (call: IdentifiableCall) => string;
   /**
    * Called for the first call of a connection that has accepted credentials: the connection no longer counts as anonymous, and
    * may have more streams. Undefined where connections have all of that from the start.
@@ -69,6 +71,13 @@ export interface AdmissionOptions {
   readonly clientOf?: (caller: Caller, peer: string) => string;
   readonly schedule: (delayMs: number, run: () => void) => () => void;
   readonly limits?: Partial<CallLimits>;
+}
+
+interface Refused {
+  readonly path: string;
+  readonly peer: string;
+  readonly call: ServerInterceptingCallInterface;
+  readonly stream: ServerHttp2Stream;
 }
 
 interface AnonymousConnection {
@@ -136,18 +145,20 @@ export class Admission {
   /** Returns what to call at the first message, or undefined if the call was refused. */
   #admit(path: string, call: ServerInterceptingCallInterface, metadata: Metadata): (() => void) | undefined {
     const stream = http2StreamOf(call);
-    const refuse = (error: unknown): undefined => this.#refuse(path, call, stream, error);
+    const identifiable = {
+      metadata,
+      getAuthContext: () => call.getAuthContext(),
+      getPeer: () => call.getPeer(),
+    };
+    const peer = this.#options.peerOf?.(identifiable) ?? call.getPeer();
+    const refuse = (error: unknown): undefined => this.#refuse({ path, peer, call, stream }, error);
     try {
-      const caller = this.#options.identify({
-        metadata,
-        getAuthContext: () => call.getAuthContext(),
-        getPeer: () => call.getPeer(),
-      });
+      const caller = this.#options.identify(identifiable);
       const isAnonymous = caller.kind === "anonymous";
       if (isAnonymous && caller.forwarded !== true) this.#limitCalls(stream);
       // Roles and namespaces are checked with the request; who has no credentials at all is refused before it is read.
       if (isAnonymous) assertMayCall(caller, path, undefined);
-      this.#count(caller, call, stream);
+      this.#count(caller, peer, stream);
       if (isAnonymous) limitBytes(stream, this.#maxBytes(caller), refuse);
       else this.#prove(call, stream);
       this.#streams.set(metadata, stream);
@@ -164,14 +175,14 @@ export class Admission {
     }
   }
 
-  #count(caller: Caller, call: ServerInterceptingCallInterface, stream: ServerHttp2Stream): void {
+  #count(caller: Caller, peer: string, stream: ServerHttp2Stream): void {
     const { maxCalls, maxCallsPerClient, maxAnonymousPerAddress } = this.#limits;
     if (this.#open >= maxCalls) throw exhausted("this coordinator", maxCalls);
     const isAlone = caller.kind === "anonymous" && caller.forwarded !== true;
     const anonymous = isAlone ? this.#anonymousConnection(stream) : undefined;
     if (anonymous !== undefined && anonymous.open >= this.#limits.maxAnonymousPerConnection)
       throw exhausted("this connection without credentials", this.#limits.maxAnonymousPerConnection);
-    const client = this.#clientOf(caller, call.getPeer());
+    const client = this.#clientOf(caller, peer);
     const open = this.#openOfClient.get(client) ?? 0;
     const limit = caller.kind === "anonymous" ? maxAnonymousPerAddress : maxCallsPerClient;
     if (open >= limit) throw exhausted(client, limit);
@@ -224,15 +235,10 @@ export class Admission {
     return refusedNode === undefined ? this.#limits.maxAnonymousBytes : this.#limits.maxRefusedNodeBytes;
   }
 
-  #refuse(
-    path: string,
-    call: ServerInterceptingCallInterface,
-    stream: ServerHttp2Stream,
-    error: unknown,
-  ): undefined {
+  #refuse({ path, peer, call, stream }: Refused, error: unknown): undefined {
     const { code, details, metadata } = toServiceError(error);
     this.#options.observe?.(path, code, 0);
-    this.#options.onRefused?.(path, call.getPeer(), code, details);
+    this.#options.onRefused?.(path, peer, code, details);
     call.sendStatus({ code, details, metadata: metadata ?? null });
     stream.close(constants.NGHTTP2_NO_ERROR);
   }

@@ -4,8 +4,13 @@ import { nodeId } from "@forage/identity";
 import type { Peer } from "@forage/identity/tls-server";
 import { Metadata } from "@grpc/grpc-js";
 import type { Caller } from "./caller.ts";
-import { encodeCaller, FORWARDED_CALLER_KEY, forwardedCaller } from "./forwarded-caller.ts";
-import { identify } from "./identify.ts";
+import {
+  encodeCaller,
+  FORWARDED_CALLER_KEY,
+  FORWARDED_PEER_KEY,
+  forwardedCaller,
+} from "./forwarded-caller.ts";
+import { clientAddress, identify } from "./identify.ts";
 
 const n1 = nodeId("n1");
 const NODE: Caller = { kind: "node", nodeId: n1, serial: "a1" };
@@ -64,11 +69,33 @@ test("only a coordinator's certificate lets a call speak for another caller", ()
   assert.equal(identify(metadata, stranger, OPTIONS).kind, "anonymous");
 });
 
+test("the address of a client is the one that a coordinator with its certificate describes", () => {
+  const addressOf = (header: string, identity: object): string => {
+    const metadata = new Metadata();
+    metadata.set(FORWARDED_PEER_KEY, header);
+    return clientAddress(metadata, authenticated(identity), "192.0.2.1:1");
+  };
+  const follower = { kind: "coordinator", name: "c2" };
+  for (const address of ["198.51.100.7:4000", "[2001:db8::7]:4000", "::ffff:198.51.100.7:4000"])
+    assert.equal(addressOf(address, follower), address);
+  for (const header of ["", "a b", "x".repeat(101), '{"a":1}'])
+    assert.equal(addressOf(header, follower), "192.0.2.1:1", header);
+  const others = [
+    { kind: "node", nodeId: nodeId("n2") },
+    { kind: "client", name: "ci" },
+  ];
+  for (const identity of others) assert.equal(addressOf("198.51.100.7:4000", identity), "192.0.2.1:1");
+});
+
 const OPTIONS = { findToken: () => undefined, nowMs: () => 0 };
 
 function callerOf(metadata: Metadata, identity: object): Caller {
+  return identify(metadata, authenticated(identity), OPTIONS);
+}
+
+function authenticated(identity: object): Peer {
   const peer = { kind: "authenticated", identity: { ...FIELDS, ...identity }, remoteAddress: "192.0.2.1:1" };
-  return identify(metadata, peer as Peer, OPTIONS);
+  return peer as Peer;
 }
 
 function headers(caller: string): Metadata {

@@ -6,6 +6,17 @@ import type { Caller } from "./caller.ts";
 /** The caller of a call that a coordinator passes on, in JSON. Only a connection with a coordinator's certificate may send it. */
 export const FORWARDED_CALLER_KEY = "forage-forwarded-caller";
 
+/** The address of the client whose call a coordinator passes on. Only a connection with a coordinator's certificate may send it. */
+export const FORWARDED_PEER_KEY = "forage-forwarded-peer";
+
+const PEER = /^[0-9A-Za-z.:[\]%_-]{1,100}$/;
+
+/** Returns the address of the client as the coordinator that passes the call on describes it. Undefined: it doesn't. */
+export function forwardedPeer(metadata: Metadata): string | undefined {
+  const header = String(metadata.get(FORWARDED_PEER_KEY)[0] ?? "");
+  return PEER.test(header) ? header : undefined;
+}
+
 /** Describes the caller to the coordinator that leads. A caller with a token is described by the token itself. */
 export function encodeCaller(caller: Caller): string | undefined {
   switch (caller.kind) {

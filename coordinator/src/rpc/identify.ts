@@ -3,7 +3,7 @@ import type { Peer } from "@forage/identity/tls-server";
 import type { Metadata } from "@grpc/grpc-js";
 import type { ApiTokenEntry } from "../state/entries.ts";
 import type { Caller } from "./caller.ts";
-import { forwardedCaller } from "./forwarded-caller.ts";
+import { forwardedCaller, forwardedPeer } from "./forwarded-caller.ts";
 
 export interface IdentifyOptions {
   readonly findToken: (id: string) => ApiTokenEntry | undefined;
@@ -34,6 +34,12 @@ export function identify(metadata: Metadata, peer: Peer, options: IdentifyOption
   if (peer.expired?.kind !== "node") return { kind: "anonymous", problem };
   const { nodeId, serial } = peer.expired;
   return { kind: "anonymous", problem, expiredNode: { nodeId, serial } };
+}
+
+/** Returns the address of the client, which is behind another coordinator if that one has passed the call on. */
+export function clientAddress(metadata: Metadata, peer: Peer, address: string): string {
+  const isForwarded = peer.kind === "authenticated" && peer.identity.kind === "coordinator";
+  return (isForwarded ? forwardedPeer(metadata) : undefined) ?? address;
 }
 
 const REVOKED =

@@ -57,6 +57,8 @@ export type IdentifiableCall = PeeredCall & { readonly metadata: Metadata };
 export interface ServeOptions extends CallObserver {
   /** Identifies the caller by the proofs in the transport and the metadata. */
   readonly identify: (call: IdentifiableCall) => Caller;
+  /** Returns the address of the client. Default: the one that the connection comes from. */
+  readonly peerOf?: (call: IdentifiableCall) => string;
   /** Ends streams whose caller's token ends. */
   readonly tokens?: Pick<TokenWatch, "watch">;
   /** Aborted when the server stops: open streams then end with OK. */
@@ -131,7 +133,7 @@ function receiving(method: Method, handler: UnaryHandler, options: ServeOptions)
       if (error === undefined) done(0);
       callback(error === undefined ? null : fail(error, done), response);
     };
-    const audited = options.audit?.begin(method.path, call.getPeer(), true);
+    const audited = options.audit?.begin(method.path, peerOf(call, options), true);
     const requests = known(requestsOf(call, signal), options, audited);
     const work = { method: method.path, request: requests, signal, audited, isStream: true };
     identifyAndRun(call, work, options, async (context) => {
@@ -169,7 +171,7 @@ function streaming(method: Method, handler: StreamHandler, options: ServeOptions
     call.on("cancelled", () => gone.abort());
     call.on("error", () => gone.abort());
     const signal = AbortSignal.any([gone.signal, options.stopping]);
-    const audited = options.audit?.begin(method.path, call.getPeer(), true);
+    const audited = options.audit?.begin(method.path, peerOf(call, options), true);
     const input = method.requestStream
       ? known(requestsOf(call as ServerDuplexStream<unknown, unknown>, signal), options, audited)
       : undefined;
@@ -253,7 +255,7 @@ function pushing(
     try {
       const caller = options.identify(call);
       assertMayCall(caller, method.path, call.request);
-      const context = { method: method.path, caller, peer: call.getPeer() };
+      const context = { method: method.path, caller, peer: peerOf(call, options) };
       const stream = options.streamOf?.(call.metadata);
       const write = stream && directWriter(call, stream, framer);
       const send = (message: unknown, taken: () => void): void => {
@@ -295,7 +297,7 @@ async function identifyAndRun<T>(
   options: ServeOptions,
   run: (context: CallContext) => Promise<T>,
 ): Promise<T> {
-  const peer = call.getPeer();
+  const peer = peerOf(call, options);
   const audited = given.audited ?? options.audit?.begin(method, peer, isStream);
   try {
     const caller = options.identify(call);
@@ -312,6 +314,10 @@ async function identifyAndRun<T>(
     audited?.ended(code, details);
     throw error;
   }
+}
+
+function peerOf(call: IdentifiableCall, options: ServeOptions): string {
+  return options.peerOf?.(call) ?? call.getPeer();
 }
 
 function isIterable(request: unknown): boolean {

@@ -1,0 +1,14 @@
+import type { EventInput } from "../model/event.ts";
+import type { OwnPlace } from "./coordinator-table.ts";
+
+/** Returns the event of a coordinator that leads from now on. */
+export function leadEvent(
+  { name, addresses: [address = "no known address"] }: OwnPlace,
+  { hasFollowed }: { readonly hasFollowed: boolean },
+): EventInput {
+  const since = hasFollowed ? "and has followed another coordinator before" : "since its start";
+  return {
+    ...{ namespace: "", kind: "coordinator", name, type: "Normal", reason: "LeadTaken" },
+    message: `the coordinator at ${address} leads ${since}`,
+  };
+}
