@@ -86,6 +86,7 @@ testFields("pod", pod.POD_FIELDS, {
   tolerations: ["[{key: a}]", { tolerations: [{ key: "a" }] }],
   topologySpreadConstraints: ["[{maxSkew: 1}]", { topology_spread_constraints: [{ max_skew: 1 }] }],
   volumes: ["[{name: a}]", "no effect"],
+  schedulingGroup: ["{podGroupName: a}", "lost"],
   workloadRef: ["{name: a}", "lost"],
 });
 testFields("pod template", pod.TEMPLATE_FIELDS, {

@@ -98,6 +98,7 @@ export const POD_FIELDS: Rules = {
   tolerations: list(TOLERATION_FIELDS),
   topologySpreadConstraints: list(SPREAD_FIELDS),
   volumes: ELSEWHERE,
+  schedulingGroup: lost("has no counterpart: pods are placed one by one"),
   workloadRef: lost("has no counterpart"),
 };
 
