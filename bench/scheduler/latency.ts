@@ -21,7 +21,7 @@ const RUNS = 15;
 // The compiler works beside the program, and its cpu would be counted too.
 const WARM_UP = 20;
 
-/** A full fleet of 10 pods a node of falling priorities: why a pod doesn't fit, and whom it could move aside. */
+/** Measures, on a full fleet with 10 pods of several priorities on each node, how long it takes to explain why a pod doesn't fit and to find pods that it could preempt. */
 export function latencies(nodes: number): Latencies {
   const fleet = fleetOf(nodes, "pack");
   for (let i = 0; i < nodes; i++) {

@@ -97,7 +97,7 @@ export async function startPodLab({ agent, coordinator }: PodLabOptions = {}): P
   }
 }
 
-/** Writes what the script writes, then stays. Deaf to SIGTERM, so give its pod a short grace period. */
+/** Returns a container that runs the script and then stays. It ignores SIGTERM, so give its pod a short grace period. */
 export function shell(script: string): { readonly command: readonly string[] } {
   return { command: ["sh", "-c", `${script}\nprintf '${DONE.trim()}\\n'; exec sleep 1000000`] };
 }

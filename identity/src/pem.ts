@@ -5,7 +5,7 @@ const CERTIFICATE_BLOCK = /-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END 
 const PRIVATE_KEY_BLOCK =
   /-----BEGIN (?:EC )?PRIVATE KEY-----[A-Za-z0-9+/=\s]+-----END (?:EC )?PRIVATE KEY-----/;
 
-/** Certificates of a PEM text in their order; whatever stands between them is ignored. Empty when there are none. */
+/** Returns the certificates of a PEM text in their order, and ignores other text. Empty if there are none. */
 export function splitCertificates(pem: string): readonly string[] {
   return (pem.match(CERTIFICATE_BLOCK) ?? []).map((block) => `${block}\n`);
 }

@@ -67,7 +67,7 @@ function memoryV1(root: string, { v1 }: CgroupPlaces): Promise<(number | undefin
   );
 }
 
-/** Reads something of a cgroup and of each above it, up to the root of the hierarchy as it is mounted here. */
+/** Reads a value of a cgroup and of each of its ancestors, up to the root of the mounted hierarchy. */
 function each<Value>(
   root: string,
   path: string | undefined,

@@ -38,7 +38,7 @@ test("too few: who has the others", () => {
     (error: Error) =>
       error instanceof DeviceError &&
       error.message ===
-        `3 ${GPU} are needed and 2 are free: of 4, 1 are held by other containers and 1 are not there`,
+        `3 ${GPU} are needed and 2 are free: of 4, 1 are held by other containers and 1 are missing on the host`,
   );
 });
 

@@ -66,6 +66,6 @@ function shortage(
   const held = present.length - usable.length;
   return (
     `${count} ${resource} are needed and ${usable.length} are free: ` +
-    `of ${declared.length}, ${held} are held by other containers and ${missing} are not there`
+    `of ${declared.length}, ${held} are held by other containers and ${missing} are missing on the host`
   );
 }

@@ -24,7 +24,7 @@ interface Wanted {
   readonly problems: readonly Problem[];
 }
 
-/** Beyond so many tries to find out which hosts are at fault, those left over are left as they were together. */
+/** The limit of tries to find the hosts at fault. After that, each rejected group keeps its previous configuration as a whole. */
 const TRIES_MAX = 64;
 
 /**

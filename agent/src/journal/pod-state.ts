@@ -79,7 +79,7 @@ export function encodePodState(state: PodState): Buffer {
   return Buffer.from(JSON.stringify(state));
 }
 
-/** Throws an Error naming the field that is not as it must be. Fields it doesn't know are dropped. */
+/** Throws an Error that names the invalid field. Fields it doesn't know are dropped. */
 export function decodePodState(bytes: Uint8Array): PodState {
   const root = object(JSON.parse(Buffer.from(bytes).toString()), "state");
   const containers = Object.entries(object(root.containers, "containers"));

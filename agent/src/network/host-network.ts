@@ -288,8 +288,7 @@ export class HostNetwork implements PodNetwork {
   }
 
   /**
-   * Drops an IPv6 address that belongs to a network of the past and no longer leads anywhere. The pod goes on with its other
-   * address.
+   * Removes an IPv6 address of a former network, which leads nowhere any more. The pod keeps its other address.
    */
   #asReachable({ address6, ...rest }: SandboxRecord): SandboxRecord {
     const isOurs = address6 !== undefined && this.#podCidr6 && containsIp(this.#podCidr6, address6);

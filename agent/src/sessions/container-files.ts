@@ -26,7 +26,7 @@ const SFTP_SESSIONS_MAX_EACH = 4;
 
 interface Task {
   readonly args: readonly string[];
-  /** The reason of an end for which the process gives none. */
+  /** The reason that is reported when the process ends without giving one. */
   readonly cutOff: string;
   readonly release: () => void;
 }

@@ -6,7 +6,7 @@ interface Bucket {
   dropped: number;
 }
 
-/** Limits the events of each object by a bucket each. Full buckets are forgotten. */
+/** Limits the events of each object by a token bucket of its own. Full buckets are deleted. */
 export class ObjectRates<K> {
   /** The buckets that are not full, the longest silent first. */
   readonly #buckets = new Map<K, Bucket>();

@@ -12,7 +12,7 @@ export interface StreamUser {
 
 /** The part of a connection that its streams use. */
 export interface StreamHost {
-  /** Sends what the stream has as far as windows and room allow, and the rest when there is more of both. */
+  /** Sends as much of the stream as the flow-control windows and the buffer allow, and the rest when they allow more. */
   send(stream: ServerStream): void;
   reset(stream: ServerStream, code: number): void;
 }

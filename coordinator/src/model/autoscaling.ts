@@ -83,7 +83,7 @@ export function clamp(replicas: number, { minReplicas, maxReplicas }: Autoscalin
   return Math.min(maxReplicas, Math.max(minReplicas, replicas));
 }
 
-/** Undefined: the pods tell nothing by themselves. */
+/** Undefined: the pods report no metrics. */
 export function scrapeTargetOf(template: PodTemplate | undefined): ScrapeTarget | undefined {
   const annotations = template?.podConfig?.annotations ?? {};
   const port = Number(annotations[METRICS_ANNOTATIONS.port]);

@@ -8,7 +8,7 @@ export interface Sink<R> {
   fail(error: unknown): void;
 }
 
-/** A handler for streams of which there are thousands: it pushes, where a generator with its promises would cost too much. */
+/** A handler of a call with thousands of streams. It pushes messages, because a generator with its promises would cost too much. */
 export interface PushHandler<Q, R> {
   /** Throws what refuses the call. Returns how to stop, for when the client has gone or the server stops. */
   push(request: Q, context: Omit<CallContext, "signal">, sink: Sink<R>): () => void;

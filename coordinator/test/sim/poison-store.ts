@@ -20,7 +20,7 @@ interface Codec<T> {
   fromPartial(value: object): T;
 }
 
-/** A value that is no date and lies far outside of what a number of milliseconds holds exactly. */
+/** A value that is not a date. As a number of milliseconds it is far too large to be exact. */
 export const ABSURD = { seconds: 2n ** 62n, nanos: 2_147_483_647 };
 export const BEFORE = { seconds: -(2n ** 62n), nanos: -1 };
 /** The greatest numbers that the fields of records hold. */

@@ -67,7 +67,7 @@ export class DomainSet {
   }
 }
 
-/** A number for each domain of a set, with their total and least kept at hand. */
+/** Holds a number for each domain of a set, and tracks the total and the least of them. */
 export class DomainCounter {
   readonly set: DomainSet;
   counts: Int32Array;

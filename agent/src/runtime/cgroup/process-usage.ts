@@ -34,7 +34,7 @@ function readProcess(procDir: string, pid: number): ProcessUsage | undefined {
   };
 }
 
-/** A process that has ended and was not waited for has no such lines. */
+/** Returns 0 without such a line: a process that has ended and was not waited for has none. */
 function kibibytes(status: string, line: RegExp): number {
   return Number(line.exec(status)?.[1] ?? 0) * KIB;
 }

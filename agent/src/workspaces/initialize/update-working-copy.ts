@@ -19,7 +19,7 @@ const SAFE_SETTING =
   /^(core\.(repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|symlinks)|remote\.[^\n]*\.(url|fetch)|branch\.[^\n]*\.(remote|merge)|user\.(name|email)|extensions\.objectformat)$/i;
 const SCRIPT_MS = 60_000;
 
-/** Receives the directory of the working copy. The settings come on the secret's file. Git's directory must be a real one. */
+/** Runs with the directory of the working copy as its parameter. The secret's file has the settings. `.git` must not be a link. */
 const HIDE_SETTINGS = [
   "set -e",
   'cd -- "$1"',

@@ -101,7 +101,10 @@ function undo(toRevision: number, facts: RolloutFacts): RolloutChange {
 function restart(facts: RolloutFacts): RolloutChange {
   const back = backTo(facts);
   if (back > 0)
-    throw refusal(facts, `was rolled back to revision ${back}: undo to that, or apply what is mended, first`);
+    throw refusal(
+      facts,
+      `was rolled back to revision ${back}: undo to that revision or apply a corrected manifest first`,
+    );
   const record = { ...facts.entry.record, restartedAt: toTimestamp(facts.nowMs) };
   return { record, status: statusOf(facts), reason: "RolloutRestarted", message: "restarted" };
 }

@@ -13,12 +13,12 @@ export class Field {
     this.path = path;
   }
 
-  /** A field of the message here, by its name in the contract. */
+  /** Returns the field of this message that has this name in the contract. */
   at(name: string): Field {
     return new Field(this.#findings, this.path === "" ? name : `${this.path}.${name}`);
   }
 
-  /** An item of the list here. */
+  /** Returns an item of this list. */
   item(index: number): Field {
     return new Field(this.#findings, `${this.path}[${index}]`);
   }

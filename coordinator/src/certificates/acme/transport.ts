@@ -70,7 +70,7 @@ function send(asked: AcmeRequest, signal: AbortSignal, agent: Agent): Promise<Ac
   });
 }
 
-/** The error's own text is the system's or TLS's, and holds nothing that we have sent. */
+/** Returns an error with the text of the system or of TLS, which contains nothing of the request. */
 function unreachable(url: string, cause: Error): IssueError {
   const place = URL.canParse(url) ? new URL(url).origin : "its URL";
   const code = "code" in cause && typeof cause.code === "string" ? cause.code : "";

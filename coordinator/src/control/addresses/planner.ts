@@ -110,7 +110,7 @@ export class AddressPlanner {
     }
   }
 
-  /** Sets what the node announces by; undefined: it announces nothing. */
+  /** Sets the node's state and networks, which decide the addresses that it can announce. Undefined: it announces none. */
   setNode(name: string, node: AnnouncingNode | undefined): void {
     const before = this.#nodes.get(name);
     const changed = differences(before?.networks ?? [], node?.networks ?? []);

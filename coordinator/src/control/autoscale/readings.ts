@@ -81,6 +81,6 @@ function valueOfPod(
 function problemOf({ record }: PodEntry, name: string, sample: PodSample | undefined): string | undefined {
   if (MEASURED_RESOURCES.some((resource) => resource === name)) return undefined;
   if (scrapeTargetOf(record.template) === undefined)
-    return `nothing was pushed, and pods tell nothing without the annotation ${METRICS_ANNOTATIONS.port}`;
+    return `no value was pushed, and pods report none without the annotation ${METRICS_ANNOTATIONS.port}`;
   return sample?.problem || undefined;
 }

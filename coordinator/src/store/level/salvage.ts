@@ -112,7 +112,7 @@ function readHead(files: StoreFiles): {
   }
 }
 
-/** Works on a copy. As it is, LevelDB may have lost tables that a repair finds; a repair may find less than that. */
+/** Reads a copy of the store, with or without a repair by LevelDB. A repair can find lost tables, and can also lose records. */
 async function readAttempt(
   disk: Disk,
   from: string,

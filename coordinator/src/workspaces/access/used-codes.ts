@@ -39,7 +39,7 @@ export class UsedCodes {
     return new UsedCodes(options, new Map(known));
   }
 
-  /** Resolves with false for a code that was used before, and when too many others were. */
+  /** Resolves with false if the code was used before, or if too many used codes are remembered. */
   async use(nonce: string, expiresMs: number): Promise<boolean> {
     if (this.#expiresMs.size >= MAX_CODES) await this.#purge();
     if (this.#expiresMs.has(nonce) || this.#expiresMs.size >= MAX_CODES) return false;
