@@ -46,7 +46,7 @@ function removeDirectoriesOfTheDead(): void {
   }
 }
 
-/** Mounts are gone with their namespace; a device that had none yet isn't. */
+/** Removes a directory. Mounts end with their namespace, but loop devices that were not mounted yet have to be detached. */
 function removeDirectory(directory: string): void {
   for (const { device, file } of loopDevices()) {
     if (file.startsWith(`${directory}/`)) spawnSync("losetup", ["--detach", device]);

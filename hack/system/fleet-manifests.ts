@@ -1,7 +1,7 @@
 /** Parts of manifests of the fleet's tests: JSON is YAML too. */
 
 const HOSTNAME = "kubernetes.io/hostname";
-/** Longer than it takes until the last host knows that a pod leaves. */
+/** A time that is longer than the last host needs to learn that a pod leaves. */
 const DRAIN_SECONDS = 5;
 /** A machine that is busy makes no pod unready. */
 const TIMEOUT_SECONDS = 30;

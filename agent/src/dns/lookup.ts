@@ -169,7 +169,7 @@ function podName(name: string, type: string, labels: readonly string[]): Lookup 
   return isAddressType(type) ? addresses(name, type, [address]) : NO_DATA;
 }
 
-/** Virtual IPs only: whose other addresses are is for others to say. */
+/** Answers for virtual IPs only. The host's name servers answer for all other addresses. */
 function reverse(name: string, ip: string, type: string, dependencies: LookupDependencies): Lookup {
   for (const state of dependencies.view.services.values()) {
     if (!state.virtualIps.includes(ip)) continue;

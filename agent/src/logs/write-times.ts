@@ -1,6 +1,6 @@
 import { crc32 } from "node:zlib";
 
-/** The bytes before `end`, from the arrival before this one on, came at `atMs`; with `fromMs`, some time in between. */
+/** The time at which the bytes from the previous `end` to this one arrived: `atMs`, or some time from `fromMs` to `atMs`. */
 export interface WriteTime {
   readonly end: number;
   /** Milliseconds since the epoch. */

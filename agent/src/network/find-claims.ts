@@ -85,7 +85,7 @@ async function readUnrecorded(
   return checkIntact(read);
 }
 
-/** Sees to it that the record on disk says what was found. */
+/** Returns the record of what was found, and writes it unless the record on disk is the same. */
 async function recordedFor(
   podUid: string,
   found: SandboxRecord,

@@ -34,7 +34,7 @@ export class SandboxMaker {
     this.#parts = parts;
   }
 
-  /** A spare one, recorded. If it fails nothing is left of it. */
+  /** Makes a spare sandbox and its record. If that fails, nothing of the sandbox is left. */
   make(): Promise<SandboxRecord> {
     return this.#limited(async () => {
       const { names, cni, records, run } = this.#parts;

@@ -13,7 +13,8 @@ import { parseResource } from "./reference.ts";
 export const rolloutHistory = defineCommand({
   name: "history",
   summary: "List the revisions of a container service, or show one",
-  details: "GOOD says that all pods of a revision were available once: it is what can be rolled back to.",
+  details:
+    "GOOD marks a revision whose pods were all available once. Rollbacks return to such a revision only.",
   operands: [{ name: "KIND/NAME", required: true, help: "which container service" }],
   flags: { revision: { kind: "text", hint: "NUMBER", help: "show what this revision holds" } },
   run: async (invocation) => {

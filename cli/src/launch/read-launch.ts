@@ -45,7 +45,7 @@ export const LAUNCH_FLAGS = {
     kind: "list",
     short: "e",
     hint: "KEY[=VALUE]",
-    help: "variable; without a value that of this shell",
+    help: "variable; without VALUE, the variable of this shell",
   },
   "env-file": { kind: "list", hint: "FILE", help: "variables from lines of KEY=VALUE; - for standard input" },
   secret: {

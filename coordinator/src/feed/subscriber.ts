@@ -7,7 +7,7 @@ export interface SubscriberOptions<S> {
   readonly subject: () => Subject<S>;
   /** Sent in place of a state that this reader may not see. */
   readonly instead?: (state: S) => readonly Buffer[] | undefined;
-  /** Wakes the reader, beyond what the subject itself depends on. */
+  /** A further topic that wakes the reader, beside those that the subject depends on. */
   readonly alsoOn?: string;
 }
 

@@ -32,7 +32,7 @@ export interface ConnectionOptions {
   readonly onFailure: (error: ConnectionError) => void;
   readonly monotonicMs: () => number;
   readonly maxStreams: number;
-  /** The address of the peer was cut before, so that it may do less. */
+  /** A connection of the peer's address was closed for abuse before. The limits are then lower. */
   readonly isPaced?: boolean;
 }
 

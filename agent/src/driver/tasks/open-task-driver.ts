@@ -34,7 +34,7 @@ export interface TaskDriverContext {
 
 const BOOT_ID_FILE = "/proc/sys/kernel/random/boot_id";
 const DEFAULT_DATA_DIR = "/var/lib/forage/nomad";
-/** Beside the agent's own pods, whose default is 10.64.0.0/16. */
+/** The network of tasks. It is not that of the agent's pods, which is 10.64.0.0/16 by default. */
 export const TASK_CIDR = "10.66.0.0/16";
 const MHZ_FALLBACK = 1_000;
 

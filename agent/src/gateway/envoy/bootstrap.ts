@@ -11,7 +11,7 @@ export interface BootstrapOptions {
   readonly memoryLimitBytes: number;
 }
 
-/** Programs of regular expressions may be this large: Envoy's own limit of 100 refuses `[a-z]{100}`. */
+/** The limit for the size of a regular expression's program. Envoy's own limit of 100 refuses `[a-z]{100}`. */
 const REGEX_PROGRAM_MAX = 2_000;
 
 /** Returns Envoy's bootstrap configuration. Everything else comes from files that may change. */

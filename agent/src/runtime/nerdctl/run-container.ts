@@ -126,7 +126,7 @@ export class RunContainer {
     } catch {}
   }
 
-  /** A name whose call was cut off before there was a container is free again, unless that call still goes on somewhere. */
+  /** Claims the name. If an earlier call was cut off before it made a container, the name is free again, unless that call still runs. */
   async #claim(name: string, signal: AbortSignal): Promise<DataRoot> {
     const { dataRoots, cli } = this.#options;
     const claimed = await dataRoots.claim(name);

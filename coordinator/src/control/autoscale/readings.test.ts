@@ -108,7 +108,10 @@ test("cpu of a pod's first minutes counts once it was ready all the while it was
 
 test("why a pod has no value: it can't be asked, or what its node says", () => {
   const problemOf = (source: Sources) => read(target("queue"), source).pods[0]?.problem;
-  assert.match(problemOf({}) ?? "", /no value was pushed, .* without the annotation forage.dev\/metrics-port/);
+  assert.match(
+    problemOf({}) ?? "",
+    /no value was pushed, .* without the annotation forage.dev\/metrics-port/,
+  );
   const asked = pod("a");
   assert.ok(asked.record.template);
   asked.record.template.podConfig = PodConfig.fromPartial({

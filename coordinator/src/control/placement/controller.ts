@@ -316,7 +316,7 @@ interface Binding extends StoreWrite {
 interface Pass {
   /** Claims that pods take along in it. */
   readonly claims: Set<string>;
-  /** Keyed by key of the pod to stop: two that wait may need the same one gone. */
+  /** By the key of the pod to stop, because two waiting pods may need the same pod to stop. */
   readonly stops: Map<string, StoreWrite>;
   /** The uids of pods with nominated victims. */
   nominated: string[];

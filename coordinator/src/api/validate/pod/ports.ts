@@ -7,7 +7,7 @@ import { choiceProblem } from "../syntax/text.ts";
 /** The limit of ports. Each takes a port of the host. */
 const MAX_PORTS = 100;
 
-/** Ports of one container. That names are unique in the whole pod is checked there. */
+/** Checks the ports of one container. Names must be unique in the whole pod, which the check of the pod finds. */
 export function validatePorts(ports: readonly ContainerPort[], field: Field): void {
   if (ports.length > MAX_PORTS) field.invalid(`must be at most ${MAX_PORTS}, are ${ports.length}`);
   const numbers = new Set<string>();

@@ -49,7 +49,7 @@ function seLinuxTypeProblem(type: string): string | undefined {
   return valid ? undefined : "must be a type such as container_t";
 }
 
-/** A word that is neither of the two would otherwise pass for the name of a file. */
+/** Returns what is wrong with a profile. A word without a dot or slash must be one of the two names, because a misspelt one would pass for the name of a file. */
 function seccompProblem(profile: string): string | undefined {
   const words = ["RuntimeDefault", "Unconfined"];
   if (!/[./]/.test(profile)) {

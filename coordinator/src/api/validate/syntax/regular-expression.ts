@@ -2,7 +2,7 @@ import { RE2JS, RE2JSException } from "re2js";
 
 /** The limit of a pattern's length: enough for long lists of alternatives. */
 const MAX_BYTES = 512;
-/** Instructions of the matching program, with repetitions written out. */
+/** The limit of instructions of the matching program, in which repetitions are written out. */
 const MAX_PROGRAM_SIZE = 2_000;
 
 /**
