@@ -4,7 +4,7 @@ import type { Fate } from "../coordinator/test/sim/life-store.ts";
 import { putAnyInPlace } from "./agent-mutants.ts";
 
 const USAGE = `usage: node sim/main.ts [--seed N [--trace]] [--seeds COUNT] [--from N] [--stop]
-       [--crash-every N | --clock-back] [--outages | --rollouts | --agents] [--mutant NAME]
+       [--crash-every N | --clock-back] [--outages | --rollouts | --agents | --coordinators] [--mutant NAME]
 
 Plays histories of a fleet: the real coordinator and the real agents on simulated hosts, network, disks and time.
 
@@ -18,6 +18,7 @@ Plays histories of a fleet: the real coordinator and the real agents on simulate
   --outages      plays one outage of a fleet at rest in each history
   --rollouts     plays one outage of the coordinator during a rollout in each history
   --agents       plays one fault of all hosts while agents wait or write in each history
+  --coordinators  plays several coordinators over one store in etcd, which are killed, held up and cut off
   --mutant NAME  puts a fault in on purpose`;
 
 async function main(): Promise<number> {
@@ -33,6 +34,7 @@ async function main(): Promise<number> {
         outages: flag,
         rollouts: flag,
         agents: flag,
+        coordinators: flag,
         help: flag,
       },
     },
@@ -47,6 +49,7 @@ async function main(): Promise<number> {
   const { simulate } = await import("../coordinator/test/sim/simulate.ts");
   const { simulateOutage } = await import("../coordinator/test/sim/outage.ts");
   const { simulateRolloutOutage } = await import("../coordinator/test/sim/rollout-outage.ts");
+  const { simulateCluster } = await import("../coordinator/test/sim/cluster/simulate-cluster.ts");
   const { simulateAgentOutage } = await import("./agent-outage.ts");
   const { RealNode } = await import("./real-node.ts");
   const from = Number(values.seed ?? values.from ?? 0);
@@ -58,17 +61,19 @@ async function main(): Promise<number> {
   for (let seed = from; seed < end && !(values.stop && sum.broken > 0); seed++) {
     const fateOf = every === undefined ? undefined : crashEvery(Number(every), seed);
     const history = { seed, secrets, makeNode, ...(values.trace && { echo: console.log }) };
-    const outcome = values.agents
-      ? await simulateAgentOutage(history)
-      : values.rollouts
-        ? await simulateRolloutOutage(history)
-        : values.outages
-          ? await simulateOutage(history)
-          : await simulate({
-              ...history,
-              ...(fateOf && { fateOf }),
-              setsClockBack: values["clock-back"] ?? false,
-            });
+    const outcome = values.coordinators
+      ? await simulateCluster(history)
+      : values.agents
+        ? await simulateAgentOutage(history)
+        : values.rollouts
+          ? await simulateRolloutOutage(history)
+          : values.outages
+            ? await simulateOutage(history)
+            : await simulate({
+                ...history,
+                ...(fateOf && { fateOf }),
+                setsClockBack: values["clock-back"] ?? false,
+              });
     sum.histories++;
     sum.writes += outcome.writes;
     if (outcome.violation === undefined) continue;

@@ -2,12 +2,13 @@ import { CoordinatorError } from "../errors.ts";
 import type { Store } from "../store/index.ts";
 import type { Clock } from "../time/clock.ts";
 
-/** A reaction within seconds is soon enough, and the check costs almost nothing. */
-const INTERVAL_MS = 5_000;
+/** Until the process ends, it refuses every write, and agents stay connected to it although another coordinator may lead. */
+const INTERVAL_MS = 1_000;
 
 /**
- * Ends the process after an I/O error, because LevelDB then refuses every write until it is opened again. A full disk is no
- * reason to end: the store itself continues once there is room. Returns a function that stops the watchdog.
+ * Ends the process after an I/O error, because the store then refuses every write until it is opened again: LevelDB failed, or
+ * another coordinator leads. A full disk is no reason to end: the store itself continues once there is room. Returns a function
+ * that stops the watchdog.
  */
 export function watchStore(options: {
   readonly store: Store;

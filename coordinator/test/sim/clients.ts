@@ -11,6 +11,8 @@ export interface ClientsOptions {
   readonly time: VirtualClock;
   /** The coordinator that takes calls now, if any. */
   readonly coordinator: () => SimCoordinator | undefined;
+  /** The codes of errors after which a call is made again. Default: CONFLICT. */
+  readonly retried?: ReadonlySet<string>;
   readonly blame: Blame;
   readonly note: (what: string) => void;
 }
@@ -18,6 +20,9 @@ export interface ClientsOptions {
 const RETRY_MS = 1_000;
 /** Answers that no call of ours may ever get. */
 const FAULTS: ReadonlySet<string> = new Set(["INTERNAL", "INVALID", "UNIMPLEMENTED", "PERMISSION_DENIED"]);
+
+const WAITED_FOR: ReadonlySet<string> = new Set(["NO_SPACE", "UNAVAILABLE", "UNCONFIRMED", "IO_ERROR"]);
+const RETRIED: ReadonlySet<string> = new Set(["CONFLICT"]);
 
 type Run = (coordinator: SimCoordinator) => Promise<unknown>;
 
@@ -124,12 +129,12 @@ export class Clients {
       return await Promise.race([died, run(coordinator).then(() => true)]);
     } catch (error) {
       if (coordinator.dead) return false;
-      // The disk is full; calls are made again until it isn't.
-      if (error instanceof StoreError && error.code === "NO_SPACE") return false;
+      // The disk is full, etcd does not answer, or another coordinator leads; calls are made again until that is over.
+      if (error instanceof StoreError && WAITED_FOR.has(error.code)) return false;
       const code = error instanceof CoordinatorError ? error.code : "INTERNAL";
       this.#options.note(`${what} fails: ${error instanceof Error ? error.message : error}`);
       if (FAULTS.has(code)) this.#options.blame(`${what}: ${error instanceof Error ? error.stack : error}`);
-      return code !== "CONFLICT";
+      return !(this.#options.retried ?? RETRIED).has(code);
     } finally {
       life.removeEventListener("abort", onDeath);
     }

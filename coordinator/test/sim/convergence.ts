@@ -4,20 +4,27 @@ import type { ClusterView } from "../../src/state/cluster-view.ts";
 import type { ResourceEntry } from "../../src/state/entries.ts";
 import { jobOf } from "./job-rules.ts";
 import { whatIsKeptInVain } from "./kept-rules.ts";
+import type { SimCoordinator } from "./sim-coordinator.ts";
 import { Violation } from "./violation.ts";
 import type { World } from "./world.ts";
 
+/** The parts of a world that show whether it is at rest. */
+export interface Fleet extends Pick<World, "rules" | "clients" | "nodes" | "lost"> {
+  /** The coordinator that decides, if there is one. */
+  readonly coordinator: SimCoordinator | undefined;
+}
+
 /** Returns what has not come to rest. Undefined: everything is as desired. */
-export function whatIsOpen(world: World): string | undefined {
+export function whatIsOpen(world: Fleet): string | undefined {
   const { rules, clients, coordinator, nodes } = world;
   const { state } = rules;
-  if (!coordinator.up) return "the coordinator is not up";
+  if (!coordinator?.up) return "the coordinator is not up";
   if (clients.open > 0) return `${clients.open} calls have no answer`;
   if (clients.watching.size > 0) return `the ends of ${[...clients.watching].join(", ")} were not seen`;
   const active = state.activeRollouts();
   if (active.length > 0) return `rollouts ${active.map(({ id }) => id).join(", ")} go on`;
   for (const resource of state.resources()) {
-    const open = whatResourceLacks(resource, world);
+    const open = whatResourceLacks(resource, { rules, lost: world.lost, coordinator });
     if (open !== undefined) return open;
   }
   if (world.lost !== undefined && coordinator.core.state.node(world.lost.name)?.health.ready)
@@ -40,7 +47,7 @@ export function whatIsOpen(world: World): string | undefined {
 
 function whatResourceLacks(
   { key, record, workload }: ResourceEntry,
-  { rules, coordinator, lost }: World,
+  { rules, coordinator, lost }: Pick<Fleet, "rules" | "lost"> & { readonly coordinator: SimCoordinator },
 ): string | undefined {
   const all = rules.state.podsOfWorkload(`${record.namespace}/${record.kind}/${record.name}`);
   const pods = all.filter((pod) => pod.record.stoppingSince === undefined);
@@ -66,7 +73,7 @@ function whatJobLacks({ namespace, name, resource }: ResourceRecord, state: Clus
 }
 
 /** Rules for a fleet that has come to rest. */
-export function assertConverged(world: World): void {
+export function assertConverged(world: Fleet): void {
   const open = whatIsOpen(world);
   if (open !== undefined) throw new Violation(`it did not stay at rest: ${open}`);
   const { state } = world.rules;

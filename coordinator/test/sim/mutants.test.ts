@@ -12,13 +12,14 @@ const FEW = 5;
 describe("faults put in on purpose", { concurrency: availableParallelism() }, () => {
   for (const [
     name,
-    { caughtBy, clockBack, outages, rollouts, from = 0, seeds = MOST_SEEDS },
+    { caughtBy, clockBack, outages, rollouts, coordinators, from = 0, seeds = MOST_SEEDS },
   ] of Object.entries(MUTANTS)) {
     test(`the rules catch a coordinator of the kind ${name}`, async (t) => {
       const flags = [
         ...(clockBack ? ["--clock-back"] : []),
         ...(outages ? ["--outages"] : []),
         ...(rollouts ? ["--rollouts"] : []),
+        ...(coordinators ? ["--coordinators"] : []),
       ];
       const { broken, output } = await runHistories({
         from,

@@ -7,7 +7,9 @@ import { drainNode } from "../../src/api/operator/drain-node.ts";
 import { updateNode } from "../../src/api/operator/update-node.ts";
 import { updateRollout } from "../../src/api/operator/update-rollout.ts";
 import { NAMESPACE, type Script } from "./script.ts";
-import type { World } from "./world.ts";
+import type { World as WholeWorld } from "./world.ts";
+
+type World = Pick<WholeWorld, "random" | "clients" | "trace" | "nodes">;
 
 type Action = NonNullable<UpdateRolloutRequest["action"]>;
 

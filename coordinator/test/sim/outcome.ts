@@ -16,7 +16,7 @@ export interface Outcome {
 /** Plays a history, ends its world, and returns what became of it. A violation of a rule is part of the outcome; `where` names its place. */
 export async function outcomeOf(options: {
   readonly seed: number;
-  readonly world: World;
+  readonly world: Pick<World, "time" | "violation" | "writes" | "blame" | "end">;
   readonly trace: Trace;
   readonly play: () => Promise<void>;
   readonly where?: string;

@@ -35,8 +35,18 @@ export interface CoordinatorOptions {
   /** Rejects writes as a full disk does. */
   readonly diskFull: () => boolean;
   readonly fate: () => Fate;
+  /** The process that it runs in. Default: one of its own. */
+  readonly process?: SimProcess;
+  /** A view that follows the store already. Default: it makes one. */
+  readonly view?: CoreOptions["view"];
   readonly witness: LifeWitness;
   readonly note: (what: string) => void;
+}
+
+export interface SimProcess {
+  readonly gate: ProcessGate;
+  /** Aborted once the process is dead. */
+  readonly life: AbortController;
 }
 
 /** The state of a life as seen from outside. */
@@ -79,7 +89,7 @@ export class SimCoordinator {
   readonly number: number;
   readonly gate: ProcessGate;
   readonly #options: CoordinatorOptions;
-  readonly #life = new AbortController();
+  readonly #life: AbortController;
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #store: LifeStore;
@@ -88,8 +98,9 @@ export class SimCoordinator {
   constructor(options: CoordinatorOptions) {
     this.#options = options;
     this.number = options.number;
-    this.gate = new ProcessGate(options.time);
-    this.gate.wallJumpMs = options.wallJumpMs ?? 0;
+    const { gate, life } = options.process ?? ownProcess(options);
+    this.gate = gate;
+    this.#life = life;
     this.#clock = clockOf(options.time, this.#life.signal, options.skewMs, this.gate);
     this.#log = loggerOf((line) => {
       if (this.dead) return;
@@ -151,12 +162,13 @@ export class SimCoordinator {
   }
 
   async #start(): Promise<void> {
-    const { random, time, config, secrets, durable } = this.#options;
+    const { random, time, config, secrets, durable, view } = this.#options;
     const life = this.#life.signal;
     const { authority, issuer } = secrets;
     this.#core = await startCore({
       config,
       store: this.#store,
+      ...(view && { view }),
       epoch: 1,
       lineage: "lineage-1",
       clusterId: "sim",
@@ -185,6 +197,12 @@ export class SimCoordinator {
   #fatal(error: unknown): void {
     if (!this.dead) this.#options.witness.fatal(error);
   }
+}
+
+function ownProcess({ time, wallJumpMs = 0 }: CoordinatorOptions): SimProcess {
+  const gate = new ProcessGate(time);
+  gate.wallJumpMs = wallJumpMs;
+  return { gate, life: new AbortController() };
 }
 
 function nodeContext(node: string, signal: AbortSignal): CallContext {

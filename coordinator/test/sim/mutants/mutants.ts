@@ -21,6 +21,8 @@ export interface Mutant {
   readonly clockBack?: true;
   /** It shows in outages of the coordinator during a rollout. */
   readonly rollouts?: true;
+  /** It shows in histories of several coordinators. */
+  readonly coordinators?: true;
 }
 
 const ROOT = join(import.meta.dirname, "../../../..");
@@ -133,6 +135,21 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     folder: AGENTS,
     caughtBy: /started on .* after it was removed/,
     from: 560,
+  },
+  "writes-without-fence": {
+    module: "coordinator/src/store/etcd/prefixed.ts",
+    caughtBy: /is lost|have both written|was changed/,
+    coordinators: true,
+  },
+  "leads-at-once": {
+    module: "coordinator/src/store/etcd/leadership.ts",
+    caughtBy: /though nothing had befallen it|lead at the same time/,
+    coordinators: true,
+  },
+  "leads-before-it-has-read": {
+    module: "coordinator/src/store/etcd/log-reader.ts",
+    caughtBy: /is lost|have both written|was changed/,
+    coordinators: true,
   },
   "hides-removals": { module: "agent/src/link/status-outbox.ts", folder: AGENTS, caughtBy: /no rest/ },
 };
