@@ -13,13 +13,20 @@ export interface OpenViewOptions {
   readonly onFatal: (error: unknown) => void;
 }
 
-/** Opens the view of the store, which follows it until the signal. */
+/**
+ * Opens the view of the store, which follows it until the signal. A view that follows the store already may be behind, so
+ * it resolves once the view has all that is in the store now: decisions and answers by an older view would contradict
+ * acknowledged calls.
+ */
 export async function openView(
   { store, log, view, onFatal }: OpenViewOptions,
   events: EventRecorder,
   signal: AbortSignal,
 ): Promise<{ readonly state: ClusterView; readonly following: Promise<void> }> {
-  if (view !== undefined) return { state: view.state, following: Promise.resolve() };
+  if (view !== undefined) {
+    await view.state.reached(store.revision);
+    return { state: view.state, following: Promise.resolve() };
+  }
   const state = openState(log, events);
   const follow = await loadClusterView(store, state);
   return { state, following: follow(signal).catch(onFatal) };

@@ -89,7 +89,7 @@ async function rest(world: ClusterWorld): Promise<void> {
   do {
     if (world.time.nowMs() >= untilMs) throw new Violation(`no rest: ${whatIsOpen(world)}`);
     await run(world, LOOK_MS);
-  } while (whatIsOpen(world) !== undefined || world.rules.state.pods().length === 0);
+  } while (whatIsOpen(world) !== undefined);
 }
 
 async function run(world: ClusterWorld, ms: number, check: () => void = () => {}): Promise<void> {
