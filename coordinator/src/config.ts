@@ -6,6 +6,7 @@ import { z } from "zod";
 import { DEFAULT_EVENT_LIMITS } from "./events/limits.ts";
 import { helpText } from "./help-text.ts";
 import { parseIpRange } from "./ip/ip-range.ts";
+import { NOTIFICATIONS_SCHEMA } from "./notifications/settings.ts";
 import { ETCD_SCHEMA } from "./store/index.ts";
 import { WORKSPACES_SCHEMA } from "./workspaces/settings.ts";
 
@@ -144,6 +145,8 @@ export const CONFIG_SCHEMA = z.strictObject({
         .default(DEFAULT_EVENT_LIMITS.maxBytes / 1024 / 1024),
     })
     .prefault({}),
+  /** Receivers that events are posted to, at most 16; see docs/reference/events.md. Default: none. */
+  notifications: NOTIFICATIONS_SCHEMA,
   /** Settings of autoscaling. */
   autoscaling: z
     .strictObject({

@@ -30,6 +30,7 @@ import { createMetrics, type Metrics } from "./http/metrics.ts";
 import { type HttpServer, type HttpServerOptions, startHttpServer } from "./http/server.ts";
 import { serverMaterial } from "./identity.ts";
 import { BuiltInServices } from "./model/built-in-service.ts";
+import { type Notifications, openNotifications } from "./notifications/open-notifications.ts";
 import type { IdentityIssuer } from "./objects/identity-issuer.ts";
 import type { Vault } from "./objects/vault.ts";
 import { CoordinatorTable } from "./peers/coordinator-table.ts";
@@ -114,8 +115,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     ...(given && { view: given }),
     reachableAt: reachableAt(portNames(options), hostPort(config.grpc.listen).port),
     certificateIssuer,
-    started: listening.promise,
-    usageOfAllPods: true,
+    ...{ started: listening.promise, usageOfAllPods: true },
     ...{ foreignKinds: [WORKSPACE_KIND], builtIn: new BuiltInServices(ingressServices(config.workspaces)) },
     ...{ randomName, randomBytes, defer },
   });
@@ -142,13 +142,13 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   if (workspaces !== undefined) metrics.add(workspaces.addMetrics);
   await given?.handOver();
   const coordinators = openCoordinatorTable(options, core, metrics);
+  const notifications = await startNotifications(options, core, metrics);
   addServices(server, { ...services, coordinators }, { ...serving, streamOf }, workspaces?.services);
   const httpNames = [hostPort(config.http.listen).host, ...port.names];
   const http = await openHttp(options, {
     metrics,
     ...(config.http.tls && { tls: await serverMaterial(authority, httpNames) }),
-    ...{ operator: services.operator, workspaces: workspaces?.live, tokenWatch },
-    refusal: core.refusal,
+    ...{ operator: services.operator, workspaces: workspaces?.live, tokenWatch, refusal: core.refusal },
     calls: { identify: tokens, observe: metrics.observeCall, monotonicMs: clock.monotonicMs, audit },
     stopping: stopping.signal,
   });
@@ -172,6 +172,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
       await Promise.all([port.close(CLOSE_GRACE_MS), plain?.close(CLOSE_GRACE_MS), http.close()]);
       await services.operator.tokenUses.close();
       await workspaces?.close();
+      await notifications.close();
       await core.close();
       await given?.close();
       certificateIssuer?.close();
@@ -227,6 +228,17 @@ function openCoordinatorTable(
   metrics.add((registers) => coordinatorMetrics(table, registers));
   events.record(leadEvent(own, { hasFollowed: follower !== undefined }));
   return table;
+}
+
+async function startNotifications(
+  { config, clock, log }: CoordinatorOptions,
+  { store, events }: Core,
+  metrics: Metrics,
+): Promise<Notifications> {
+  const { notifications: settings, cluster } = config;
+  const opened = await openNotifications({ settings, cluster, store, events, clock, log });
+  metrics.add(opened.addMetrics);
+  return opened;
 }
 
 async function openOptionalWorkspaces(options: CoordinatorOptions, core: Core, started: Promise<void>) {

@@ -14,6 +14,7 @@ import { failureText } from "./failure-text.ts";
 import { startFollower } from "./follower/follower.ts";
 import { authorityTimeProblem, ensureAdminToken } from "./identity.ts";
 import { maintenanceTask, runMaintenance } from "./maintenance.ts";
+import { readSigningKey } from "./notifications/signing-key.ts";
 import { IdentityIssuer, loadSigningKeys } from "./objects/identity-issuer.ts";
 import { loadKeys } from "./objects/key-file.ts";
 import { openVault, reseal } from "./objects/open-vault.ts";
@@ -74,6 +75,8 @@ async function serve({ config, newStore }: CommandLine): Promise<void> {
   const log = pino({ level: config.logLevel, base }, new LogDestination());
   reportWarnings((err) => log.warn({ event: "process-warning", err }, "process-warning"));
   const clock = systemClock;
+  // A key that can't be used is found now, and not by the first message.
+  await Promise.all(config.notifications.map(({ secretFile }) => readSigningKey(secretFile)));
   // Others read the authority's certificate in it; what is secret lies in directories of its own.
   mkdirSync(config.dataDir, { recursive: true, mode: 0o755 });
   let status = (): string => "opening the store";

@@ -27,6 +27,8 @@ export const PREFIXES = {
   certificates: "certificates/",
   certificateIssuers: "certificate-issuers/",
   namespaces: "namespaces/",
+  /** For each receiver of notifications, the place in the events up to which it has got them. */
+  notifications: "notifications/",
   /** The encrypted part of workspaces' records; the rest of them is known to the folder `workspaces` only. */
   workspaceSecrets: "workspaces/secrets/",
 } as const;
@@ -129,6 +131,10 @@ export function scaleKey(namespace: string, name: string): string {
 /** Padded, so that events sort by their numbers. */
 export function eventKey(sequence: number): string {
   return `${PREFIXES.events}${String(sequence).padStart(16, "0")}`;
+}
+
+export function notificationKey(name: string): string {
+  return `${PREFIXES.notifications}${name}`;
 }
 
 export function serviceAddressKey(namespace: string, name: string): string {

@@ -1,0 +1,67 @@
+import { createHmac } from "node:crypto";
+import { Event } from "@forage/proto/forage/operator/v1/operator";
+import type { EventRecord } from "@forage/proto/forage/store/v1/store";
+import { toEpochMs } from "../model/timestamp.ts";
+import type { NotificationSettings } from "./settings.ts";
+
+/** The place in the events up to which a receiver has got everything. */
+export interface Cursor {
+  readonly sequence: number;
+  /** The time of the newest event up to there, since the epoch. Repetitions of earlier events are not sent again. */
+  readonly coveredMs: number;
+}
+
+/** Events that are posted together. Receivers that show each of them don't want more at once. */
+export const MAX_EVENTS_PER_MESSAGE = 20;
+
+/** Selects the events to send: those that the filter matches, each at its first occurrence only. Pure. */
+export function eventsToSend(
+  events: readonly EventRecord[],
+  { types, reasons, kinds, namespaces }: NotificationSettings,
+  { coveredMs }: Cursor,
+): EventRecord[] {
+  const allows = (list: readonly string[], value: string): boolean =>
+    list.length === 0 || list.includes(value);
+  return events.filter((event) => {
+    const isRepetition = event.count > 1 && (toEpochMs(event.firstAt) ?? 0) <= coveredMs;
+    return (
+      !isRepetition &&
+      allows(types, event.type) &&
+      allows(reasons, event.reason) &&
+      allows(kinds, event.kind) &&
+      allows(namespaces, event.namespace)
+    );
+  });
+}
+
+export interface Message {
+  /** The same for each attempt to deliver the message, so that a receiver knows it again. */
+  readonly id: string;
+  readonly body: string;
+}
+
+/** Returns the message with these events. `missed`: earlier ones are lost, because they were removed before they could be sent. */
+export function messageOf(
+  { name }: Pick<NotificationSettings, "name">,
+  {
+    events,
+    cluster,
+    missed,
+  }: { readonly events: readonly EventRecord[]; readonly cluster: string; readonly missed: boolean },
+): Message {
+  const last = events.at(-1)?.sequence ?? 0n;
+  const body = JSON.stringify({
+    notification: name,
+    cluster,
+    missed,
+    events: events.map((event) => Event.toJSON(event)),
+  });
+  return { id: `${name}-${last}`, body };
+}
+
+/** Returns the value of the header `Forage-Signature`: the time in seconds, and the HMAC-SHA256 of time, a dot and the body. */
+export function signatureOf(body: string, key: Uint8Array, nowMs: number): string {
+  const seconds = Math.floor(nowMs / 1_000);
+  const mac = createHmac("sha256", key).update(`${seconds}.${body}`).digest("hex");
+  return `t=${seconds},v1=${mac}`;
+}

@@ -1,0 +1,171 @@
+import { type BackOff, backOffMs } from "@forage/common/back-off";
+import { pause } from "@forage/common/clock";
+import type { EventRecord } from "@forage/proto/forage/store/v1/store";
+import type { Logger } from "pino";
+import type { EventLog } from "../events/event-log.ts";
+import { toEpochMs } from "../model/timestamp.ts";
+import { Signal } from "../state/signal.ts";
+import type { Clock } from "../time/clock.ts";
+import { type Cursor, eventsToSend, MAX_EVENTS_PER_MESSAGE, type Message, messageOf } from "./message.ts";
+import type { PostResult } from "./post.ts";
+import type { NotificationSettings } from "./settings.ts";
+
+export interface NotifierOptions {
+  readonly settings: NotificationSettings;
+  /** The cluster's name. */
+  readonly cluster: string;
+  readonly events: EventLog;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Undefined: nothing was sent to the receiver yet. */
+  readonly readCursor: () => Promise<Cursor | undefined>;
+  readonly writeCursor: (cursor: Cursor) => Promise<void>;
+  readonly post: (message: Message, signal: AbortSignal) => Promise<PostResult>;
+}
+
+/** Messages by their outcome. */
+export interface NotifierStats {
+  readonly delivered: number;
+  readonly dropped: number;
+}
+
+/** Events that are not sent need a write only now and then. It is the least number of events that the store keeps. */
+const MAX_UNSTORED = 100;
+/** The number of events that are read at once. */
+const PAGE_SIZE = 500;
+/** Events that belong together come within a moment, and are sent together. */
+const GATHER_MS = 1_000;
+/** With the waits between them, the attempts take seven minutes and a half. A receiver that is away for longer misses the message. */
+const MAX_ATTEMPTS = 12;
+/** Well below the time that a stop of the coordinator may take. */
+const CLOSE_GRACE_MS = 2_000;
+const RETRY: BackOff = { baseMs: 1_000, capMs: 60_000 };
+
+/**
+ * Sends events to one receiver, in their order and one message after the other. The place up to which it has sent lies in the store,
+ * so that another coordinator continues there. A crash between a delivery and that write repeats one message with the same id.
+ */
+export class Notifier {
+  readonly #options: NotifierOptions;
+  readonly #written = new Signal();
+  readonly #closing = new AbortController();
+  readonly #posting = new AbortController();
+  readonly #unsubscribe: () => void;
+  readonly #running: Promise<void>;
+  /** The number in the store. */
+  #stored = 0;
+  #delivered = 0;
+  #dropped = 0;
+
+  constructor(options: NotifierOptions) {
+    this.#options = options;
+    this.#unsubscribe = options.events.subscribe(() => this.#written.raise());
+    this.#running = this.#run(this.#closing.signal);
+  }
+
+  get stats(): NotifierStats {
+    return { delivered: this.#delivered, dropped: this.#dropped };
+  }
+
+  /** Waits a moment for an answer that is on its way, because a message without an answer is sent again. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    this.#unsubscribe();
+    const cancel = this.#options.clock.schedule(CLOSE_GRACE_MS, () => this.#posting.abort());
+    await this.#running;
+    cancel();
+  }
+
+  async #run(signal: AbortSignal): Promise<void> {
+    const { clock, log, settings } = this.#options;
+    for (let failures = 0; !signal.aborted; ) {
+      try {
+        await this.#follow(signal);
+      } catch (err) {
+        if (signal.aborted) return;
+        failures++;
+        log.warn(
+          { event: "notifications-held-up", notification: settings.name, err },
+          "notifications-held-up",
+        );
+        await pause(clock, backOffMs(failures, RETRY), signal);
+      }
+    }
+  }
+
+  /** Rejects when the store can't be read or written. */
+  async #follow(signal: AbortSignal): Promise<void> {
+    const { events, clock } = this.#options;
+    let cursor = await this.#begin();
+    while (!signal.aborted) {
+      const missed = cursor.sequence < events.removedThrough;
+      const page = await events.read(cursor.sequence, PAGE_SIZE);
+      if (page.events.length > 0)
+        cursor = await this.#send(page.events, { cursor, missed, more: page.more }, signal);
+      if (page.more) continue;
+      await this.#written.wait(signal);
+      await pause(clock, GATHER_MS, signal);
+    }
+  }
+
+  async #begin(): Promise<Cursor> {
+    const { events, clock, readCursor } = this.#options;
+    const stored = await readCursor();
+    // A number that was never given comes from before a restore: what is new begins now.
+    if (stored !== undefined && stored.sequence <= events.newest) {
+      this.#stored = stored.sequence;
+      return stored;
+    }
+    const cursor = { sequence: events.newest, coveredMs: clock.nowMs() };
+    await this.#store(cursor);
+    return cursor;
+  }
+
+  async #send(
+    page: readonly EventRecord[],
+    { cursor, missed, more }: { readonly cursor: Cursor; readonly missed: boolean; readonly more: boolean },
+    signal: AbortSignal,
+  ): Promise<Cursor> {
+    const { settings, cluster } = this.#options;
+    const chosen = eventsToSend(page, settings, cursor);
+    for (let start = 0; start < chosen.length; start += MAX_EVENTS_PER_MESSAGE) {
+      const part = chosen.slice(start, start + MAX_EVENTS_PER_MESSAGE);
+      const message = messageOf(settings, { events: part, cluster, missed: missed && start === 0 });
+      if (!(await this.#deliver(message, signal))) return cursor;
+      await this.#store({ ...cursor, sequence: Number(part.at(-1)?.sequence ?? cursor.sequence) });
+    }
+    const last = Number(page.at(-1)?.sequence ?? cursor.sequence);
+    // Within a backlog, a repetition may come before its reader has seen the first occurrence.
+    const newestMs = Math.max(cursor.coveredMs, ...page.map(({ lastAt }) => toEpochMs(lastAt) ?? 0));
+    const next = { sequence: last, coveredMs: more ? cursor.coveredMs : newestMs };
+    if (chosen.length > 0 || last - this.#stored >= MAX_UNSTORED) await this.#store(next);
+    return next;
+  }
+
+  async #store(cursor: Cursor): Promise<void> {
+    await this.#options.writeCursor(cursor);
+    this.#stored = cursor.sequence;
+  }
+
+  /** Reports whether the message is done with: delivered, or dropped. Otherwise the notifier was closed. */
+  async #deliver(message: Message, signal: AbortSignal): Promise<boolean> {
+    const { clock, log, settings, post } = this.#options;
+    for (let attempt = 1; !signal.aborted; attempt++) {
+      const result = await post(message, this.#posting.signal);
+      if (result.type === "delivered") {
+        this.#delivered++;
+        return true;
+      }
+      if (signal.aborted) return false;
+      const fields = { notification: settings.name, delivery: message.id, attempt, reason: result.reason };
+      if (result.type === "refused" || attempt >= MAX_ATTEMPTS) {
+        this.#dropped++;
+        log.error({ event: "notification-dropped", ...fields }, "notification-dropped");
+        return true;
+      }
+      log.warn({ event: "notification-failed", ...fields }, "notification-failed");
+      await pause(clock, backOffMs(attempt, RETRY), signal);
+    }
+    return false;
+  }
+}

@@ -1,0 +1,80 @@
+import type { Logger } from "pino";
+import { Counter, type Registry } from "prom-client";
+import type { EventLog } from "../events/event-log.ts";
+import { decodeJsonRecord, encodeJsonRecord } from "../model/codec.ts";
+import { notificationKey, PREFIXES } from "../model/keys.ts";
+import type { Store } from "../store/index.ts";
+import type { Clock } from "../time/clock.ts";
+import type { Cursor } from "./message.ts";
+import { Notifier } from "./notifier.ts";
+import { post } from "./post.ts";
+import type { NotificationSettings } from "./settings.ts";
+import { readSigningKey } from "./signing-key.ts";
+
+export interface NotificationsOptions {
+  readonly settings: readonly NotificationSettings[];
+  readonly cluster: string;
+  readonly store: Store;
+  readonly events: EventLog;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+export interface Notifications {
+  /** Registers the metrics. */
+  addMetrics(registers: Registry[]): void;
+  /** Ends attempts that have no answer soon. Another coordinator repeats them. */
+  close(): Promise<void>;
+}
+
+/** Starts to send events to the configured receivers. Keys are read for each message, so that they can be replaced meanwhile. */
+export async function openNotifications(options: NotificationsOptions): Promise<Notifications> {
+  const { settings, store, clock } = options;
+  await removeOthers(store, settings);
+  const notifiers = settings.map((each) => {
+    const readKey = (): Promise<Uint8Array> => readSigningKey(each.secretFile);
+    const to = { url: each.url, readKey, clock };
+    const key = notificationKey(each.name);
+    const notifier = new Notifier({
+      ...options,
+      settings: each,
+      readCursor: async () => {
+        const stored = await store.get(key);
+        return stored && decodeJsonRecord<Cursor>(key, stored.value);
+      },
+      writeCursor: async (cursor) => {
+        await store.txn([], [{ kind: "put", key, value: encodeJsonRecord(cursor) }]);
+      },
+      post: (message, signal) => post(message, to, signal),
+    });
+    return { name: each.name, notifier };
+  });
+  return {
+    addMetrics: (registers) => {
+      new Counter({
+        name: "forage_notifications_total",
+        help: "Messages with events by receiver and result: delivered, or dropped after the last attempt or a refusal.",
+        labelNames: ["notification", "result"],
+        registers,
+        collect() {
+          this.reset();
+          for (const { name, notifier } of notifiers) {
+            const { delivered, dropped } = notifier.stats;
+            this.inc({ notification: name, result: "delivered" }, delivered);
+            this.inc({ notification: name, result: "dropped" }, dropped);
+          }
+        },
+      });
+    },
+    close: async () => {
+      await Promise.all(notifiers.map(({ notifier }) => notifier.close()));
+    },
+  };
+}
+
+/** Removes the places of receivers that are no longer configured: one that comes back begins with new events. */
+async function removeOthers(store: Store, settings: readonly NotificationSettings[]): Promise<void> {
+  const known = new Set(settings.map(({ name }) => notificationKey(name)));
+  const { records } = await store.range(PREFIXES.notifications);
+  for (const { key } of records) if (!known.has(key)) await store.txn([], [{ kind: "delete", key }]);
+}
