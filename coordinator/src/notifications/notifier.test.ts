@@ -214,7 +214,7 @@ test("says so when events were removed before they could be sent", async () => {
   await notifier.close();
 });
 
-test("stores the place now and then also while no event is to be sent", async () => {
+test("stores the place now and then while no event matches", async () => {
   const play = new Play();
   const notifier = play.start();
   await play.run(0);
