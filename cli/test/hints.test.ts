@@ -31,7 +31,7 @@ const PROSE = /^forage (secret key|journal (key|pod)|for [a-z]+:|offers|workspac
 
 /** Commands that are about the whole cluster, or about this machine. */
 const WITHOUT_NAMESPACE =
-  /^forage (node|coordinator|namespace|token|backup|ca|certificate|context|rebalance|whatif|version|completion|help|why node|rollout status <\w+>)/;
+  /^forage (node|coordinator|namespace|token|backup|ca|certificate|notification|context|rebalance|whatif|version|completion|help|why node|rollout status <\w+>)/;
 
 function hintsOf(path: string): Hint[] {
   const text = withoutComments(readFileSync(join(root, path), "utf8")).replaceAll(/\$\{([^{}]*)\}/g, "<$1>");

@@ -116,6 +116,8 @@ const LINES: Readonly<Record<string, string | undefined>> = {
   "forage workspace content download": "a --output /tmp/forage-time-limit.tar.zst",
   "forage workspace content retry": "a",
   "forage workspace content discard": "a --yes",
+  "forage notification ls": "",
+  "forage notification test": "a",
   "forage doctor": "",
   "forage context add": undefined,
   "forage context use": undefined,

@@ -143,7 +143,8 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   await given?.handOver();
   const coordinators = openCoordinatorTable(options, core, metrics);
   const notifications = await startNotifications(options, core, metrics);
-  addServices(server, { ...services, coordinators }, { ...serving, streamOf }, workspaces?.services);
+  const served = { ...services, coordinators, notifications };
+  addServices(server, served, { ...serving, streamOf }, workspaces?.services);
   const httpNames = [hostPort(config.http.listen).host, ...port.names];
   const http = await openHttp(options, {
     metrics,

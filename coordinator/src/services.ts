@@ -18,6 +18,7 @@ import { SharedAgentService } from "./link/agent-service.ts";
 import { type ConnectOptions, connect } from "./link/connect.ts";
 import { type EnrollOptions, join, renew } from "./link/enroll.ts";
 import type { SessionBroker } from "./link/session-broker.ts";
+import type { Notifications } from "./notifications/open-notifications.ts";
 import type { CoordinatorTable } from "./peers/coordinator-table.ts";
 import { type EnrollCoordinatorOptions, enrollCoordinator } from "./peers/enroll-coordinator.ts";
 import { type HealthOptions, healthService } from "./rpc/health.ts";
@@ -45,6 +46,7 @@ export interface ServicesOptions {
 /** The services of the TLS port. Simulations have no port and need no other coordinators. */
 export interface PortServicesOptions extends ServicesOptions {
   readonly coordinators: CoordinatorTable;
+  readonly notifications: Notifications;
 }
 
 /** Every service of the TLS port. `rpc/access.ts` says who may call what. */
@@ -60,7 +62,11 @@ export function addServices(
   serve(
     server,
     OperatorServiceService,
-    operatorService({ ...options.operator, coordinators: options.coordinators }),
+    operatorService({
+      ...options.operator,
+      coordinators: options.coordinators,
+      notifications: options.notifications,
+    }),
     checking,
   );
   serve(

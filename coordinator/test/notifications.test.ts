@@ -6,6 +6,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { status } from "@grpc/grpc-js";
 import { HollowAgent } from "./support/hollow-agent.ts";
 import { aContainerService, aRequest } from "./support/requests.ts";
 import { until } from "./support/until.ts";
@@ -44,6 +45,15 @@ test(
       events.map((event: { reason: string; name: string }) => [event.reason, event.name]),
       [["RolloutSucceeded", "web"]],
     );
+
+    const { notifications: listed } = await world.operator().listNotifications({});
+    const { name, origin, delivered, problem } = listed[0] ?? {};
+    assert.deepEqual([name, origin, delivered, problem], ["ops", new URL(url).origin, 1n, ""]);
+    const tested = await world.operator().testNotification({ name: "ops" });
+    assert.deepEqual([tested.delivered, received.pop()?.headers["forage-delivery"]], [true, tested.delivery]);
+    await assert.rejects(world.operator().testNotification({ name: "dev" }), { code: status.NOT_FOUND });
+    const viewer = world.operator(await world.token("viewer"));
+    await assert.rejects(viewer.listNotifications({}), { code: status.PERMISSION_DENIED });
 
     await world.restart();
     agent.again();

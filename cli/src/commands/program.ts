@@ -95,6 +95,7 @@ const commands: Readonly<Record<string, Load>> = {
     (await import("./workspace-ssh.ts")).ssh,
     (await import("./workspace-content.ts")).content,
   ]),
+  notification: async () => (await import("./notification.ts")).notification,
   doctor: async () => (await import("./doctor.ts")).doctor,
   context: async () => (await import("./context.ts")).context,
   version: async () => (await import("./version.ts")).versionCommand,

@@ -1,7 +1,7 @@
 import { createHmac } from "node:crypto";
 import { Event } from "@forage/proto/forage/operator/v1/operator";
-import type { EventRecord } from "@forage/proto/forage/store/v1/store";
-import { toEpochMs } from "../model/timestamp.ts";
+import { EventRecord } from "@forage/proto/forage/store/v1/store";
+import { toEpochMs, toTimestamp } from "../model/timestamp.ts";
 import type { NotificationSettings } from "./settings.ts";
 
 /** The place in the events up to which a receiver has got everything. */
@@ -57,6 +57,20 @@ export function messageOf(
     events: events.map((event) => Event.toJSON(event)),
   });
   return { id: `${name}-${last}`, body };
+}
+
+/** Returns a message that only shows whether the receiver is reached and accepts the signature. */
+export function testMessage(
+  settings: Pick<NotificationSettings, "name">,
+  { cluster, nowMs }: { readonly cluster: string; readonly nowMs: number },
+): Message {
+  const at = toTimestamp(nowMs);
+  const event = EventRecord.fromPartial({
+    ...{ kind: "coordinator", name: cluster, type: "Normal", reason: "NotificationTest", count: 1 },
+    ...{ message: "an operator tests this receiver", firstAt: at, lastAt: at },
+  });
+  const { body } = messageOf(settings, { events: [event], cluster, missed: false });
+  return { id: `${settings.name}-test-${nowMs}`, body };
 }
 
 /** Returns the value of the header `Forage-Signature`: the time in seconds, and the HMAC-SHA256 of time, a dot and the body. */

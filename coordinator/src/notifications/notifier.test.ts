@@ -108,7 +108,7 @@ test("sends new events in order, those of a moment together, and not those of be
   const numbers = (first: number, count: number) =>
     Array.from({ length: count }, (_, index) => first + index);
   assert.deepEqual(play.sent(), [[4, 5], numbers(7, 20), numbers(27, 5)]);
-  assert.deepEqual(notifier.stats, { delivered: 3, dropped: 0 });
+  assert.deepEqual(notifier.stats, { delivered: 3, dropped: 0, problem: "" });
   await notifier.close();
   assert.deepEqual([play.listeners, play.clock.pending], [0, 0]);
 });
@@ -192,7 +192,8 @@ test("drops a message that is refused, or that failed too often, and goes on wit
   assert.deepEqual([play.attempts, notifier.stats.dropped, play.cursor?.sequence], [1, 1, 1]);
   play.write();
   await play.run(3_600_000);
-  assert.deepEqual([play.attempts, notifier.stats.dropped], [13, 2]);
+  assert.deepEqual(notifier.stats, { delivered: 0, dropped: 2, problem: "HTTP 500" });
+  assert.equal(play.attempts, 13);
   play.answer = () => ({ type: "delivered" });
   play.write();
   await play.run(GATHER_MS);

@@ -27,6 +27,8 @@ export interface NotifierOptions {
 export interface NotifierStats {
   readonly delivered: number;
   readonly dropped: number;
+  /** The reason why the newest attempt failed. Empty: it did not. */
+  readonly problem: string;
 }
 
 /** Events that are not sent need a write only now and then. It is the least number of events that the store keeps. */
@@ -56,6 +58,7 @@ export class Notifier {
   #stored = 0;
   #delivered = 0;
   #dropped = 0;
+  #problem = "";
 
   constructor(options: NotifierOptions) {
     this.#options = options;
@@ -64,7 +67,7 @@ export class Notifier {
   }
 
   get stats(): NotifierStats {
-    return { delivered: this.#delivered, dropped: this.#dropped };
+    return { delivered: this.#delivered, dropped: this.#dropped, problem: this.#problem };
   }
 
   /** Waits a moment for an answer that is on its way, because a message without an answer is sent again. */
@@ -152,6 +155,7 @@ export class Notifier {
     const { clock, log, settings, post } = this.#options;
     for (let attempt = 1; !signal.aborted; attempt++) {
       const result = await post(message, this.#posting.signal);
+      this.#problem = result.type === "delivered" ? "" : result.reason;
       if (result.type === "delivered") {
         this.#delivered++;
         return true;

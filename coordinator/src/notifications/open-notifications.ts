@@ -1,12 +1,14 @@
+import type { Notification, TestNotificationResponse } from "@forage/proto/forage/operator/v1/operator";
 import type { Logger } from "pino";
 import { Counter, type Registry } from "prom-client";
+import { CoordinatorError } from "../errors.ts";
 import type { EventLog } from "../events/event-log.ts";
 import { decodeJsonRecord, encodeJsonRecord } from "../model/codec.ts";
 import { notificationKey, PREFIXES } from "../model/keys.ts";
 import type { Store } from "../store/index.ts";
 import type { Clock } from "../time/clock.ts";
-import type { Cursor } from "./message.ts";
-import { Notifier } from "./notifier.ts";
+import { type Cursor, testMessage } from "./message.ts";
+import { Notifier, type NotifierStats } from "./notifier.ts";
 import { post } from "./post.ts";
 import type { NotificationSettings } from "./settings.ts";
 import { readSigningKey } from "./signing-key.ts";
@@ -21,6 +23,9 @@ export interface NotificationsOptions {
 }
 
 export interface Notifications {
+  list(): Notification[];
+  /** Posts a message with a made-up event once. Throws NOT_FOUND. */
+  test(name: string, signal: AbortSignal): Promise<TestNotificationResponse>;
   /** Registers the metrics. */
   addMetrics(registers: Registry[]): void;
   /** Ends attempts that have no answer soon. Another coordinator repeats them. */
@@ -47,9 +52,18 @@ export async function openNotifications(options: NotificationsOptions): Promise<
       },
       post: (message, signal) => post(message, to, signal),
     });
-    return { name: each.name, notifier };
+    return { settings: each, to, notifier };
   });
   return {
+    list: () => notifiers.map(({ settings: each, notifier }) => notificationView(each, notifier.stats)),
+    test: async (name, signal) => {
+      const found = notifiers.find(({ settings: each }) => each.name === name);
+      if (found === undefined) throw new CoordinatorError("NOT_FOUND", noSuchReceiver(name, settings));
+      const message = testMessage(found.settings, { cluster: options.cluster, nowMs: clock.nowMs() });
+      const result = await post(message, found.to, signal);
+      const reason = result.type === "delivered" ? "" : result.reason;
+      return { delivery: message.id, delivered: result.type === "delivered", reason };
+    },
     addMetrics: (registers) => {
       new Counter({
         name: "forage_notifications_total",
@@ -58,10 +72,10 @@ export async function openNotifications(options: NotificationsOptions): Promise<
         registers,
         collect() {
           this.reset();
-          for (const { name, notifier } of notifiers) {
+          for (const { settings: each, notifier } of notifiers) {
             const { delivered, dropped } = notifier.stats;
-            this.inc({ notification: name, result: "delivered" }, delivered);
-            this.inc({ notification: name, result: "dropped" }, dropped);
+            this.inc({ notification: each.name, result: "delivered" }, delivered);
+            this.inc({ notification: each.name, result: "dropped" }, dropped);
           }
         },
       });
@@ -77,4 +91,27 @@ async function removeOthers(store: Store, settings: readonly NotificationSetting
   const known = new Set(settings.map(({ name }) => notificationKey(name)));
   const { records } = await store.range(PREFIXES.notifications);
   for (const { key } of records) if (!known.has(key)) await store.txn([], [{ kind: "delete", key }]);
+}
+
+function notificationView(
+  { name, url, types, reasons, kinds, namespaces }: NotificationSettings,
+  { delivered, dropped, problem }: NotifierStats,
+): Notification {
+  const { origin } = new URL(url);
+  return {
+    name,
+    origin,
+    types,
+    reasons,
+    kinds,
+    namespaces,
+    delivered: BigInt(delivered),
+    dropped: BigInt(dropped),
+    problem,
+  };
+}
+
+function noSuchReceiver(name: string, settings: readonly NotificationSettings[]): string {
+  const names = settings.map((each) => each.name).join(", ");
+  return `there is no receiver "${name}"; notifications in coordinator.yaml ${names === "" ? "names none" : `has ${names}`}`;
 }

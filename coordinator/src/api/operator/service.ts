@@ -18,6 +18,7 @@ import type { EventRecorder } from "../../model/event.ts";
 import { joinTokenKey, resourceKey } from "../../model/keys.ts";
 import { hasLabels } from "../../model/labels.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
+import type { Notifications } from "../../notifications/open-notifications.ts";
 import type { CoordinatorTable } from "../../peers/coordinator-table.ts";
 import { assertNamespace } from "../../rpc/access.ts";
 import { type CallContext, callerName } from "../../rpc/caller.ts";
@@ -75,6 +76,8 @@ export interface OperatorOptions
   readonly events: EventLog & EventRecorder;
   /** The coordinators of the cluster. Undefined: they are not known, as in simulations. */
   readonly coordinators?: Pick<CoordinatorTable, "list"> | undefined;
+  /** The receivers of events. Undefined: there are none, as in simulations. */
+  readonly notifications?: Pick<Notifications, "list" | "test"> | undefined;
   readonly unschedulable: UnschedulablePods;
   readonly rollouts: RolloutSource;
   readonly broker: SessionBroker;
@@ -119,6 +122,8 @@ export function operatorService(options: OperatorOptions): Handlers<typeof Opera
     createJoinToken: async (request) => createJoinToken(request, options),
     createCoordinatorToken: (request) => createCoordinatorToken(request, options),
     listCoordinators: async () => ({ coordinators: [...(options.coordinators?.list() ?? [])] }),
+    listNotifications: async () => ({ notifications: options.notifications?.list() ?? [] }),
+    testNotification: ({ name }, { signal }) => testNotification(name, signal, options),
     createApiToken: (request, { caller }) => createApiToken(request, caller, options),
     listApiTokens: () => listApiTokens(options),
     listAudit: (request) => listAudit(request, options),
@@ -155,6 +160,17 @@ function viewOf(entry: ResourceEntry, options: ResourceViewOptions): wire.Resour
   const autoscaling = kind === "container_service" ? autoscale.statusOf(namespace, name) : undefined;
   const route = gateways.statusOf(kind, namespace, name);
   return { ...resourceView(state, entry, clock.nowMs()), autoscaling, route: route && routeView(route) };
+}
+
+async function testNotification(
+  name: string,
+  signal: AbortSignal,
+  { notifications }: OperatorOptions,
+): Promise<wire.TestNotificationResponse> {
+  if (name === "") throw new CoordinatorError("INVALID", "name must not be empty");
+  if (notifications === undefined)
+    throw new CoordinatorError("NOT_FOUND", "this coordinator sends no notifications");
+  return notifications.test(name, signal);
 }
 
 function getRollout(
