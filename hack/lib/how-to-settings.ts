@@ -23,7 +23,7 @@ export function examplesIn(
   const blocks = [...page.matchAll(/^( *)```yaml\n([\s\S]*?)^ *```/gm)];
   return blocks
     .map(({ index, 1: indent = "", 2: text = "" }) => ({
-      file: [...page.slice(0, index).matchAll(/`([a-z]+\.yaml)`/g)].at(-1)?.[1],
+      file: [...page.slice(0, index).matchAll(/`(?:[^`\s]*\/)?([a-z]+\.yaml)`/g)].at(-1)?.[1],
       text: text.replaceAll(new RegExp(`^${indent}`, "gm"), ""),
     }))
     .filter(({ text }) => !/^resources:$/m.test(text));
