@@ -22,7 +22,7 @@ import { AssignmentReader } from "./link/assignment-reader.ts";
 import { CoordinatorAddresses } from "./link/coordinator-addresses.ts";
 import { CoordinatorLink } from "./link/coordinator-link.ts";
 import type { IdentityFiles } from "./link/node-identity.ts";
-import { SessionServer } from "./link/session-server.ts";
+import type { SessionServer } from "./link/session-server.ts";
 import { StatusOutbox } from "./link/status-outbox.ts";
 import type { TokenFiles } from "./link/token-files.ts";
 import { linkEvents } from "./link-events.ts";
@@ -32,6 +32,7 @@ import type { PodNetwork } from "./network/network.ts";
 import type { NetworkFiles } from "./network/network-files.ts";
 import { NodeReporter } from "./node-reporter.ts";
 import { type OpenedParts, openParts } from "./open-parts.ts";
+import { openSessions } from "./open-sessions.ts";
 import { FAULT_BACK_OFF, IMAGE_BACK_OFF } from "./pods/back-offs.ts";
 import { PodSupervisor } from "./pods/pod-supervisor.ts";
 import type { RecordedPod } from "./pods/supervisor-options.ts";
@@ -40,8 +41,6 @@ import { recordedPods } from "./recorded-pods.ts";
 import { writeStates } from "./reset-after-reboot.ts";
 import type { ContainerRuntime } from "./runtime/runtime.ts";
 import { type ServiceNetwork, watchNetworks } from "./service-network.ts";
-import { ContainerFiles } from "./sessions/container-files.ts";
-import { PodDialer } from "./sessions/dial-pod.ts";
 import { StateSaver } from "./state-saver.ts";
 import { type AgentLog, supervisorEvents } from "./supervisor-events.ts";
 import type { PodVolumes, VolumeEvents } from "./volumes/volumes.ts";
@@ -157,21 +156,10 @@ export class Agent {
       supervisor: this.#supervisor,
       prefetchStatus: () => this.#prefetcher.wanted(),
     });
-    const [nodePath = ""] = parts.ownCommand;
-    const files = new ContainerFiles({
-      inspect: (id, signal) => runtime.inspect(id, signal),
-      ownCommand: parts.ownCommand,
-    });
-    const dialer = new PodDialer((podUid) => this.#supervisor.sandboxOf(podUid), nodePath);
-    this.#sessions = new SessionServer({
-      find: (podUid, container) =>
-        this.#logs.findKept(podUid, container) ?? this.#supervisor.find(podUid, container),
-      readLog: (of, options, signal) => this.#logs.containers.read(of, options, signal),
-      exec: (id, options, signal) => runtime.exec(id, options, signal),
-      networkOf: (podUid) => this.#supervisor.sandboxOf(podUid)?.namespacePath,
-      dial: (podUid, port, signal) => dialer.dial(podUid, port, signal),
-      copy: (id, options, signal) => files.copy(id, options, signal),
-      sftp: (id, options, signal) => files.sftp(id, options, signal),
+    this.#sessions = openSessions({
+      ...{ config: parts.config, ownCommand: parts.ownCommand, runtime, logs: this.#logs },
+      ...{ supervisor: this.#supervisor, reporter: this.#reporter, records: imageRecords },
+      signal: this.#closing.signal,
     });
     this.#meter = new PodMeter({
       ...{ clock, scrape, pods: this.#supervisor },

@@ -117,6 +117,14 @@ export class NodeReporter implements NodeSource {
     return [...this.#problems].map(([part, problem]) => `${part}: ${problem}`);
   }
 
+  /** Lists the images now, because someone has changed them. A failure leaves it to the next listing. */
+  async checkImages(signal: AbortSignal): Promise<void> {
+    const images = await this.#options.runtime.listImages(signal).catch(() => undefined);
+    if (images === undefined) return;
+    this.#images = reported(images);
+    this.#options.onChange();
+  }
+
   /** Keeps versions and images up to date until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock, runtime } = this.#options;
@@ -125,7 +133,7 @@ export class NodeReporter implements NodeSource {
       let delayMs = IMAGES_INTERVAL_MS;
       try {
         if (this.#version.containerd === "") this.#version = await runtime.version(signal);
-        this.#images = [...(await runtime.listImages(signal))].sort().slice(0, IMAGES_MAX);
+        this.#images = reported(await runtime.listImages(signal));
       } catch {
         delayMs = IMAGES_AGAIN_MS;
       }
@@ -198,4 +206,8 @@ function damageCondition(summary: string | undefined): NodeCondition[] {
 function readiness(type: string, problem: string | undefined): NodeCondition {
   const status = problem === undefined;
   return { type, status, reason: status ? "Ready" : "NotReady", message: problem ?? "" };
+}
+
+function reported(images: readonly string[]): readonly string[] {
+  return [...images].sort().slice(0, IMAGES_MAX);
 }

@@ -5,6 +5,8 @@ export interface TarEntry {
   readonly header: TarHeader;
   /** Exactly `sizeBytes` of it; what isn't read is passed over. */
   readonly content: AsyncIterable<Buffer>;
+  /** The position of the content in the archive. */
+  readonly offsetBytes: number;
 }
 
 /** Names and targets are at most 4096 bytes each; anything longer is no archive of files. */
@@ -33,7 +35,7 @@ export async function* readTar(chunks: AsyncIterable<Uint8Array>): AsyncGenerato
       if (!Number.isSafeInteger(entry.sizeBytes) || entry.sizeBytes < 0)
         throw new ArchiveError("NOT_TAR", "the archive has an entry with an impossible size");
       const left = { bytes: entry.sizeBytes };
-      yield { header: entry, content: contentOf(source, left) };
+      yield { header: entry, content: contentOf(source, left), offsetBytes: source.offsetBytes };
       await source.skip(left.bytes + padding(entry.sizeBytes));
     }
   } finally {
@@ -57,6 +59,8 @@ function padding(sizeBytes: number): number {
 class Source {
   readonly #chunks: AsyncIterator<Uint8Array>;
   #held: Buffer = Buffer.alloc(0);
+  /** The number of bytes that were given out. */
+  offsetBytes = 0;
 
   constructor(chunks: AsyncIterable<Uint8Array>) {
     this.#chunks = chunks[Symbol.asyncIterator]();
@@ -71,6 +75,7 @@ class Source {
     }
     const piece = this.#held.subarray(0, maxBytes);
     this.#held = this.#held.subarray(piece.length);
+    this.offsetBytes += piece.length;
     return piece;
   }
 

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { after, before, describe, test } from "node:test";
 import { createServer as createTlsServer } from "node:tls";
+import { packOciArchive } from "../../hack/lib/oci-archive.ts";
 import type { Command } from "../src/command/definition.ts";
 import { loadProgram } from "../src/commands/program.ts";
 import { FakeCoordinator } from "./fake-coordinator.ts";
@@ -58,6 +59,10 @@ const LINES: Readonly<Record<string, string | undefined>> = {
   "forage registry get": "a",
   "forage registry list": "",
   "forage registry delete": "a",
+  "forage image push": "ARCHIVE --node n1",
+  "forage image ls": "",
+  "forage image prefetch": "a --node n1",
+  "forage image rm": "a --node n1",
   "forage claim create": "a --capacity 1Gi",
   "forage claim get": "a",
   "forage claim list": "",
@@ -141,6 +146,8 @@ before(async () => {
   coordinator = await FakeCoordinator.start();
   dir = mkdtempSync(join(tmpdir(), "forage-time-limit-"));
   writeFileSync(join(dir, "hello.yaml"), HELLO);
+  const image = { layer: Buffer.alloc(1024), entrypoint: [], cmd: [], env: [] };
+  writeFileSync(join(dir, "images.tar"), packOciArchive({ ...image, reference: "localhost/a:1" }));
   const tls = await coordinator.issueServer();
   silent = await Promise.all(
     [createTcpServer(), createTlsServer({ ...tls, ALPNProtocols: ["h2"] })].map(async (server) => {
@@ -165,7 +172,9 @@ after(() => {
 });
 
 function words(path: string, operands: string): string[] {
-  const line = operands.replaceAll("MANIFEST", join(dir, "hello.yaml"));
+  const line = operands
+    .replaceAll("MANIFEST", join(dir, "hello.yaml"))
+    .replaceAll("ARCHIVE", join(dir, "images.tar"));
   return [...path.split(" ").slice(1), ...line.split(" ").filter(Boolean)];
 }
 

@@ -52,7 +52,8 @@ export function findStaticBusybox(): string | undefined {
   return BUSYBOX_PATHS.find((path) => existsSync(path) && isStatic(readFileSync(path)));
 }
 
-async function rootFileSystem(files: NonNullable<BusyboxImageOptions["files"]>): Promise<TarEntry[]> {
+/** Returns the files of an image with busybox and all its commands. */
+export async function rootFileSystem(files: NonNullable<BusyboxImageOptions["files"]>): Promise<TarEntry[]> {
   const busybox = findStaticBusybox();
   if (!busybox)
     throw new SetupError("MISSING_TOOL", "there is no static busybox", "apt-get install busybox-static");

@@ -121,6 +121,29 @@ test("who may use an image is remembered, until it is gone", async (t) => {
   await again.save();
 });
 
+test("an image that was pushed stays whatever its age, and goes last when the disk is full", async (t) => {
+  const { runtime, clock, collector, records, disk, removed } = await aHost(t, ["a", "b", "c"]);
+  await records.pushed("a", undefined, []);
+  await collector.collect(signal);
+  clock.ms += 8 * DAY_MS;
+  runtime.images.add(full("d"));
+  await collector.collect(signal);
+  assert.deepEqual(removed, [`${full("b")} age`, `${full("c")} age`]);
+  clock.ms += DAY_MS;
+  disk.used = () => (runtime.images.size === 0 ? 10 : 90);
+  await collector.collect(signal);
+  assert.deepEqual(removed.slice(2), [`${full("d")} disk-pressure`, `${full("a")} disk-pressure`]);
+});
+
+test("the record of an image that came while images were listed is kept", async (t) => {
+  const { records, clock } = await aHost(t, []);
+  await records.pushed("a", "shop", ["sha256:1"]);
+  records.keep([], clock.ms);
+  assert.equal(records.isOpenTo("a", "other"), false);
+  records.keep([], clock.ms + 1);
+  assert.equal(records.isOpenTo("a", "other"), true);
+});
+
 const full = (name: string) => `docker.io/library/${name}${name.includes(":") ? "" : ":latest"}`;
 
 const aSpec = (image: string): ContainerSpec => ({

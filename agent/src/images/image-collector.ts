@@ -65,16 +65,18 @@ export class ImageCollector {
 
   async #look(signal: AbortSignal): Promise<readonly StoredImage[]> {
     const { runtime, records, wanted, clock } = this.#options;
+    const listedAtMs = clock.nowMs();
     const [images, containers] = await Promise.all([runtime.listImages(signal), runtime.list(signal)]);
     // Asked last: a pod that came while the runtime was looking must count.
     const used = new Set([...wanted(), ...containers.map((it) => it.image)].map(fullForm));
-    records.keep(images);
+    records.keep(images, listedAtMs);
     records.used(images.filter((it) => used.has(it) || records.get(it) === undefined));
     const nowMs = clock.nowMs();
     return images.map((reference) => ({
       reference,
       lastUsedMs: records.get(reference)?.lastUsedMs ?? nowMs,
       inUse: used.has(reference),
+      pushed: records.get(reference)?.pushed !== undefined,
     }));
   }
 

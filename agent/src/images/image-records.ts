@@ -3,15 +3,24 @@ import { join } from "node:path";
 import { makePrivateDirectory, writeFilesDurably } from "../journal/durable-files.ts";
 import type { ImageAccess } from "../pods/image-access.ts";
 import { fullForm } from "../runtime/image-reference.ts";
+import type { PushRecords } from "./image-push.ts";
 
 /** The record of a local image. */
 export interface ImageRecord {
   /** Wall clock. */
   readonly lastUsedMs: number;
   /**
-   * The namespaces that may use the image because they pulled it with their own credentials. Undefined: every namespace may.
+   * The namespaces that may use the image because they pulled it with their own credentials, or because it was pushed for them.
+   * Undefined: every namespace may.
    */
   readonly namespaces?: readonly string[];
+  /** Set for an image that was pushed to this host. It may be in no registry. */
+  readonly pushed?: PushRecord;
+}
+
+export interface PushRecord {
+  /** Digests. */
+  readonly layers: readonly string[];
 }
 
 export interface ImageRecordsOptions {
@@ -26,7 +35,7 @@ const FILE = "images.json";
  * Records, by full reference, when images were last used and which namespaces may use them, in one small file. After a failed
  * write the records stay in memory, and the next write includes them.
  */
-export class ImageRecords implements ImageAccess {
+export class ImageRecords implements ImageAccess, PushRecords {
   readonly #options: ImageRecordsOptions;
   readonly #records: Map<string, ImageRecord>;
   #saving: Promise<void> = Promise.resolve();
@@ -63,6 +72,23 @@ export class ImageRecords implements ImageAccess {
     if (isNews) void this.save();
   }
 
+  isOnlyOf(reference: string, namespace: string): boolean {
+    const { namespaces } = this.#records.get(fullForm(reference)) ?? {};
+    return namespaces?.length === 1 && namespaces[0] === namespace;
+  }
+
+  layersOf(namespace: string): ReadonlySet<string> {
+    const pushed = [...this.#records].filter(([reference]) => this.isOpenTo(reference, namespace));
+    return new Set(pushed.flatMap(([, record]) => record.pushed?.layers ?? []));
+  }
+
+  async pushed(reference: string, namespace: string | undefined, layers: readonly string[]): Promise<void> {
+    const lastUsedMs = this.#options.nowMs();
+    const namespaces = namespace === undefined ? {} : { namespaces: [namespace] };
+    this.#records.set(fullForm(reference), { lastUsedMs, ...namespaces, pushed: { layers } });
+    await this.save();
+  }
+
   /** Returns the record, or undefined for an unknown image. */
   get(reference: string): ImageRecord | undefined {
     return this.#records.get(fullForm(reference));
@@ -76,10 +102,11 @@ export class ImageRecords implements ImageAccess {
     }
   }
 
-  /** Forgets the records of all other images. */
-  keep(references: Iterable<string>): void {
+  /** Forgets the records of all other images, except those that came since the images were listed. */
+  keep(references: Iterable<string>, listedAtMs = Number.POSITIVE_INFINITY): void {
     const keys = new Set([...references].map(fullForm));
-    for (const key of [...this.#records.keys()]) if (!keys.has(key)) this.#records.delete(key);
+    for (const [key, { lastUsedMs }] of [...this.#records])
+      if (!keys.has(key) && lastUsedMs < listedAtMs) this.#records.delete(key);
   }
 
   /** Resolves when it is written, or can't be. */
@@ -100,11 +127,12 @@ export class ImageRecords implements ImageAccess {
 function parse(json: string): Map<string, ImageRecord> {
   const { images } = JSON.parse(json) as { readonly images: Readonly<Record<string, Partial<ImageRecord>>> };
   return new Map(
-    Object.entries(images).map(([reference, { lastUsedMs, namespaces }]) => [
+    Object.entries(images).map(([reference, { lastUsedMs, namespaces, pushed }]) => [
       reference,
       {
         lastUsedMs: Number(lastUsedMs) || 0,
         ...(Array.isArray(namespaces) && { namespaces: namespaces.map(String) }),
+        ...(Array.isArray(pushed?.layers) && { pushed: { layers: pushed.layers.map(String) } }),
       },
     ]),
   );

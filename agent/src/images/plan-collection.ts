@@ -6,6 +6,8 @@ export interface StoredImage {
   readonly lastUsedMs: number;
   /** A pod that is assigned here names it, or a container was made from it, running or not. */
   readonly inUse: boolean;
+  /** It was pushed to this host, and may be in no registry. */
+  readonly pushed?: boolean;
 }
 
 export interface CollectionLimits {
@@ -25,7 +27,10 @@ export interface CollectionPlan {
 /** An image may be pulled just before its pod is assigned, and clocks jump a little. */
 export const SPARE_AGE_LEAST_MS = 300_000;
 
-/** Plans which images to remove. Images in use are never removed. A record from the future counts as used now. Pure. */
+/**
+ * Plans which images to remove. Images in use are never removed. Images that were pushed are not removed for their age, and go last.
+ * A record from the future counts as used now. Pure.
+ */
 export function planCollection(
   images: readonly StoredImage[],
   limits: Pick<CollectionLimits, "unusedMs">,
@@ -33,9 +38,14 @@ export function planCollection(
 ): CollectionPlan {
   const unused = images
     .filter((it) => !it.inUse && nowMs - it.lastUsedMs >= SPARE_AGE_LEAST_MS)
-    .sort((a, b) => a.lastUsedMs - b.lastUsedMs || (a.reference < b.reference ? -1 : 1));
-  const isExpired = ({ lastUsedMs }: StoredImage) =>
-    limits.unusedMs > 0 && nowMs - lastUsedMs >= limits.unusedMs;
+    .sort(
+      (a, b) =>
+        Number(a.pushed ?? false) - Number(b.pushed ?? false) ||
+        a.lastUsedMs - b.lastUsedMs ||
+        (a.reference < b.reference ? -1 : 1),
+    );
+  const isExpired = ({ lastUsedMs, pushed }: StoredImage) =>
+    pushed !== true && limits.unusedMs > 0 && nowMs - lastUsedMs >= limits.unusedMs;
   return {
     expired: unused.filter(isExpired).map((it) => it.reference),
     spare: unused.filter((it) => !isExpired(it)).map((it) => it.reference),

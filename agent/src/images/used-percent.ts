@@ -1,5 +1,11 @@
 import { statfs } from "node:fs/promises";
 
+/** Returns the bytes that users other than root can still use. */
+export async function freeBytes(directory: string): Promise<number> {
+  const { bavail, bsize } = await statfs(directory);
+  return bavail * bsize;
+}
+
 /**
  * Returns the use in percent of the space that users other than root can use, as `df` does. 0 for file systems without a size.
  */

@@ -102,6 +102,8 @@ function aHost(change: Partial<SessionHost> = {}): SessionHost {
     dial: async () => new PassThrough(),
     copy: unused,
     sftp: unused,
+    images: { push: unused, remove: unused },
+    pullImage: unused,
     ...change,
   };
 }

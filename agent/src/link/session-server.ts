@@ -6,11 +6,18 @@ import type {
   SessionRequest,
   SftpOptions,
 } from "@forage/proto/forage/agent/v1/agent";
+import type { ImagePushes } from "../images/image-push.ts";
 import type { FoundContainer } from "../pods/find-container.ts";
 import { FrameWriter } from "../sessions/frame-writer.ts";
 import { readInput } from "../sessions/read-input.ts";
 import { type StartCopy, serveCopy } from "../sessions/serve-copy.ts";
 import { type RunExec, serveExec } from "../sessions/serve-exec.ts";
+import {
+  type PullImage,
+  serveImagePull,
+  serveImagePush,
+  serveImageRemove,
+} from "../sessions/serve-images.ts";
 import { type ReadLog, serveLogs } from "../sessions/serve-logs.ts";
 import { type DialPod, servePortForward } from "../sessions/serve-port-forward.ts";
 import type { Session } from "../sessions/session.ts";
@@ -29,6 +36,8 @@ export interface SessionHost {
   readonly dial: DialPod;
   readonly copy: StartCopy<CopyOptions>;
   readonly sftp: StartCopy<SftpOptions>;
+  readonly images: Pick<ImagePushes, "push" | "remove">;
+  readonly pullImage: PullImage;
 }
 
 // Each holds a stream and, for an exec, a process on the host. A browser opens a dozen connections through one port-forward.
@@ -121,6 +130,15 @@ export class SessionServer {
     readInput: Session["readInput"],
   ): Promise<SessionEnd> {
     const host = this.#host;
+    const onHost = { writer, signal, readInput };
+    switch (kind?.$case) {
+      case "imagePush":
+        return serveImagePush(onHost, kind.value, host.images);
+      case "imagePull":
+        return serveImagePull(onHost, kind.value, host.pullImage);
+      case "imageRemove":
+        return serveImageRemove(onHost, kind.value, host.images);
+    }
     const found = host.find(podUid, container);
     if (found === undefined) throw new Error("there is no such container on this node");
     const session: Session = { podUid, found, writer, signal, readInput };

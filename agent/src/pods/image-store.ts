@@ -94,6 +94,18 @@ export class ImageStore {
     this.#entry(reference, user).present = true;
   }
 
+  /** Records that the image has been stored in another way than by a pull. Pods that wait for it look again. */
+  stored(reference: string): void {
+    const full = fullForm(reference);
+    for (const entry of this.#entries.values()) {
+      if (fullForm(entry.reference) !== full) continue;
+      entry.present = true;
+      entry.failures = 0;
+      delete entry.failure;
+      this.#options.onChange(entry.reference);
+    }
+  }
+
   /** Records that the image is gone from the local store, under all of its names. */
   forget(reference: string): void {
     const gone = fullForm(reference);
@@ -202,7 +214,8 @@ function keyOf(reference: string, user: ImageUser): string {
   return hasLogin(reference, user) ? `${user.namespace} ${reference}` : reference;
 }
 
-function hasLogin(reference: string, { objects }: ImageUser): boolean {
+/** Reports whether the user has a login for the registry of the image. */
+export function hasLogin(reference: string, { objects }: ImageUser): boolean {
   const logins = objects?.registryCredentials ?? [];
   if (logins.length === 0) return false;
   try {

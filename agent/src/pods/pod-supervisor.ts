@@ -191,6 +191,11 @@ export class PodSupervisor {
     return this.#dependencies.images;
   }
 
+  /** The image was stored on this host in another way than by a pull. */
+  imageStored(reference: string): void {
+    this.#dependencies.images.stored(reference);
+  }
+
   /** The image is no longer on this host. */
   imageRemoved(reference: string): void {
     this.#dependencies.images.forget(reference);

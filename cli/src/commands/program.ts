@@ -69,6 +69,7 @@ const commands: Readonly<Record<string, Load>> = {
       (await import("./node-remove.ts")).nodeRemove,
     ];
   }),
+  image: async () => (await import("./image.ts")).image,
   whatif: async () => (await import("./what-if.ts")).whatIf,
   capacity: async () => (await import("./capacity.ts")).capacity,
   rebalance: async () => (await import("./rebalance.ts")).rebalance,

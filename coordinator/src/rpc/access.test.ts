@@ -39,6 +39,9 @@ const EXPECTED: Readonly<Record<string, Wanted>> = {
   "/forage.operator.v1.OperatorService/Exec": "editor",
   "/forage.operator.v1.OperatorService/PortForward": "editor",
   "/forage.operator.v1.OperatorService/Copy": "editor",
+  "/forage.operator.v1.OperatorService/PushImage": "editor",
+  "/forage.operator.v1.OperatorService/PrefetchImage": "editor",
+  "/forage.operator.v1.OperatorService/RemoveImage": "editor",
   "/forage.operator.v1.OperatorService/UpdateNode": "cluster admin",
   "/forage.operator.v1.OperatorService/DrainNode": "cluster admin",
   "/forage.operator.v1.OperatorService/WatchDrain": "cluster viewer",
@@ -194,7 +197,7 @@ test("a role in one namespace gives nothing in another where a lesser one is hel
 /** Returns the refusal of a call for the namespace: by the access table, or by the handler if only that knows the namespace. */
 function refusal(caller: Caller, method: string, namespace: string): string | undefined {
   const byHandler =
-    /WatchRollout|GetRollout|Exec$|PortForward|Copy$|Destination|Health|Reflection|WorkspaceManager|WorkspaceContent/.test(
+    /WatchRollout|GetRollout|Exec$|PortForward|Copy$|PushImage|Destination|Health|Reflection|WorkspaceManager|WorkspaceContent/.test(
       method,
     );
   try {

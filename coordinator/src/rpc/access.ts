@@ -25,6 +25,9 @@ export const methodTable: MethodTable = {
   "/forage.operator.v1.OperatorService/Exec": inNamespace("editor"),
   "/forage.operator.v1.OperatorService/PortForward": inNamespace("editor"),
   "/forage.operator.v1.OperatorService/Copy": inNamespace("editor"),
+  "/forage.operator.v1.OperatorService/PushImage": inNamespace("editor"),
+  "/forage.operator.v1.OperatorService/PrefetchImage": inNamespace("editor"),
+  "/forage.operator.v1.OperatorService/RemoveImage": inNamespace("editor"),
   "/forage.operator.v1.OperatorService/PutObject": inNamespace("editor"),
   "/forage.operator.v1.OperatorService/PlanObject": inNamespace("editor"),
   "/forage.operator.v1.OperatorService/GetObject": inNamespace("viewer"),
@@ -118,6 +121,7 @@ const handlerDecides: ReadonlySet<string> = new Set([
   "/forage.operator.v1.OperatorService/Exec",
   "/forage.operator.v1.OperatorService/PortForward",
   "/forage.operator.v1.OperatorService/Copy",
+  "/forage.operator.v1.OperatorService/PushImage",
   "/grpc.health.v1.Health/Watch",
   "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
   "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
@@ -143,8 +147,8 @@ export function assertMayCall(caller: Caller, method: string, request: unknown):
   if (!allowed) check(caller, method, undefined);
 }
 
-/** Throws PERMISSION_DENIED unless the caller may call the method for the namespace. */
-export function assertNamespace(caller: Caller, method: string, namespace: string): void {
+/** Throws PERMISSION_DENIED unless the caller may call the method for the namespace; undefined means all namespaces. */
+export function assertNamespace(caller: Caller, method: string, namespace: string | undefined): void {
   check(caller, method, namespace);
 }
 

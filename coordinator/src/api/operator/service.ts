@@ -37,6 +37,7 @@ import { copy } from "./copy.ts";
 import { currentRolloutStatus } from "./current-rollout-status.ts";
 import { type EventOptions, listEvents, watchEvents } from "./events.ts";
 import { exec } from "./exec.ts";
+import { imageHandlers } from "./images.ts";
 import { type AuditOptions, listAudit } from "./list-audit.ts";
 import { listPods } from "./list-pods.ts";
 import { logs } from "./logs.ts";
@@ -140,6 +141,7 @@ export function operatorService(options: OperatorOptions): Handlers<typeof Opera
     exec: (requests, context) => exec(requests, context, options),
     portForward: (requests, context) => portForward(requests, context, options),
     copy: (requests, context) => copy(requests, context, options),
+    ...imageHandlers(options),
   };
 }
 

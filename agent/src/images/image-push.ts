@@ -1,0 +1,152 @@
+import { randomUUID } from "node:crypto";
+import { KeyedMutex } from "@forage/common/keyed-mutex";
+import { Semaphore } from "@forage/common/semaphore";
+import { normalizeImage } from "../runtime/image-reference.ts";
+import type { ContainerRuntime } from "../runtime/runtime.ts";
+import type { ImageImport } from "./image-import.ts";
+import { packLayout } from "./image-layout.ts";
+import { missingLayers, type PushedImage, type PushedLayer, readPushedImage } from "./pushed-image.ts";
+
+export interface ImagePushOptions {
+  readonly importer: ImageImport;
+  readonly runtime: Pick<ContainerRuntime, "hasImage" | "removeImage" | "imageStorage">;
+  readonly records: PushRecords;
+  /** Returns the free bytes of the file system with this directory. */
+  readonly freeBytes: (directory: string) => Promise<number>;
+  /** Called after an image was stored or removed. */
+  readonly events: { stored(reference: string): void; removed(reference: string): void };
+}
+
+/** The agent's records of images. */
+export interface PushRecords {
+  /** Reports whether the image belongs to this namespace alone. */
+  isOnlyOf(reference: string, namespace: string): boolean;
+  /** Returns the layers of images that were pushed for the namespace. */
+  layersOf(namespace: string): ReadonlySet<string>;
+  /** Records an image that was pushed, on disk too. Undefined: for all namespaces. */
+  pushed(reference: string, namespace: string | undefined, layers: readonly string[]): Promise<void>;
+}
+
+/** An image as a client sends it. An empty namespace means all. */
+export interface Push {
+  readonly image: string;
+  readonly namespace: string;
+  readonly manifest: Uint8Array;
+  readonly config: Uint8Array;
+}
+
+// Each is a process that unpacks onto the disk that the containers use.
+const CHANGES_MAX = 4;
+// A compressed layer takes this much more once it is unpacked, at worst in practice.
+const UNPACKED_FACTOR = 4;
+const INCOMING = "forage.invalid/incoming";
+
+/** Stores images that come from clients, and removes images. */
+export class ImagePushes {
+  readonly #options: ImagePushOptions;
+  readonly #names = new KeyedMutex();
+  readonly #places = new Semaphore(CHANGES_MAX);
+
+  constructor(options: ImagePushOptions) {
+    this.#options = options;
+  }
+
+  /** Throws what the client is to read. `ask` is called once, with the layers that `content` must then consist of. */
+  async push(
+    { image: name, namespace, manifest, config }: Push,
+    content: AsyncIterable<Buffer>,
+    ask: (missing: readonly string[]) => Promise<void>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const reference = normalizeImage(name);
+    const image = readPushedImage(reference, manifest, config);
+    await this.#inTurn(reference, signal, async () => {
+      await this.#assertMayChange(reference, namespace, signal);
+      const missing = missingLayers(image, await this.#present(namespace, signal));
+      await this.#assertRoom(missing, signal);
+      await ask(missing.map(({ digest }) => digest));
+      await this.#store(reference, namespace, { image, missing, content }, signal);
+    });
+    this.#options.events.stored(reference);
+  }
+
+  /** Returns `absent` for an image that isn't here. Throws while a container uses it. */
+  async remove(name: string, namespace: string, signal: AbortSignal): Promise<"removed" | "absent"> {
+    const { runtime, events } = this.#options;
+    const reference = normalizeImage(name);
+    return this.#inTurn(reference, signal, async () => {
+      await this.#assertMayChange(reference, namespace, signal);
+      const outcome = await runtime.removeImage(reference, signal);
+      if (outcome === "in-use")
+        throw new Error(
+          `image ${reference} is used by containers on this node: delete their workloads first`,
+        );
+      if (outcome === "removed") events.removed(reference);
+      return outcome;
+    });
+  }
+
+  /** One change of a name at a time, and few at all. The sessions of the host limit how many wait. */
+  #inTurn<Result>(reference: string, signal: AbortSignal, change: () => Promise<Result>): Promise<Result> {
+    return this.#names.run(reference, () => this.#places.run(signal, change));
+  }
+
+  /** A namespace can't replace or remove what other namespaces run. */
+  async #assertMayChange(reference: string, namespace: string, signal: AbortSignal): Promise<void> {
+    const { runtime, records } = this.#options;
+    if (namespace === "" || records.isOnlyOf(reference, namespace)) return;
+    if (!(await runtime.hasImage(reference, signal))) return;
+    throw new Error(
+      `image ${reference} is on this node for other namespaces too: choose another name, or use --all-namespaces with a token for all`,
+    );
+  }
+
+  /** A namespace that could skip any layer would get the content of others' images by their digests. */
+  async #present(namespace: string, signal: AbortSignal): Promise<ReadonlySet<string>> {
+    const { importer, records } = this.#options;
+    const stored = await importer.contents(signal);
+    if (namespace === "") return stored;
+    return new Set([...records.layersOf(namespace)].filter((digest) => stored.has(digest)));
+  }
+
+  async #assertRoom(missing: readonly PushedLayer[], signal: AbortSignal): Promise<void> {
+    const { runtime, freeBytes } = this.#options;
+    const directory = await runtime.imageStorage(signal);
+    if (directory === undefined) return;
+    const free = await freeBytes(directory);
+    const needed = UNPACKED_FACTOR * missing.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+    if (needed > free)
+      throw new Error(
+        `the node's disk has ${free} bytes left; the image needs up to ${needed} with its unpacked layers`,
+      );
+  }
+
+  /** The image has another name until all of it is there, so that a push that fails leaves the image of this name as it was. */
+  async #store(
+    reference: string,
+    namespace: string,
+    sent: {
+      readonly image: PushedImage;
+      readonly missing: readonly PushedLayer[];
+      readonly content: AsyncIterable<Buffer>;
+    },
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { importer, records } = this.#options;
+    const { image, missing, content } = sent;
+    const incoming = `${INCOMING}:${randomUUID()}`;
+    const layers = image.layers.map(({ digest }) => digest);
+    try {
+      await importer.load(packLayout(incoming, image, missing, content), signal);
+      // Recorded first: without a record the image would be everybody's.
+      if (namespace !== "") await records.pushed(reference, namespace, layers);
+      await importer.tag(incoming, reference, signal);
+      if (namespace === "") await records.pushed(reference, undefined, layers);
+    } finally {
+      await importer.untag(incoming, AbortSignal.timeout(CLEANUP_MS)).catch(() => undefined);
+    }
+  }
+}
+
+// The client may be gone by then.
+const CLEANUP_MS = 30_000;

@@ -1,0 +1,91 @@
+import type { ImagePullOptions } from "@forage/proto/forage/agent/v1/agent";
+import type { Config } from "./config.ts";
+import type { HostLogs } from "./host-logs.ts";
+import { ImagePushes } from "./images/image-push.ts";
+import type { ImageRecords } from "./images/image-records.ts";
+import { freeBytes } from "./images/used-percent.ts";
+import { SessionServer } from "./link/session-server.ts";
+import type { NodeReporter } from "./node-reporter.ts";
+import { describePull } from "./pods/describe-pull.ts";
+import { defaultPullPolicy } from "./pods/image-reference.ts";
+import { hasLogin } from "./pods/image-store.ts";
+import type { PodSupervisor } from "./pods/pod-supervisor.ts";
+import { CtrImages } from "./runtime/nerdctl/ctr-images.ts";
+import type { ContainerRuntime } from "./runtime/runtime.ts";
+import { ContainerFiles } from "./sessions/container-files.ts";
+import { PodDialer } from "./sessions/dial-pod.ts";
+
+export interface SessionParts {
+  readonly config: Pick<Config, "containerd">;
+  readonly ownCommand: readonly string[];
+  readonly runtime: ContainerRuntime;
+  readonly supervisor: PodSupervisor;
+  readonly logs: HostLogs;
+  readonly records: ImageRecords;
+  readonly reporter: NodeReporter;
+  /** Ends with the agent. */
+  readonly signal: AbortSignal;
+}
+
+/** Wires everything that operators' sessions reach on this host. */
+export function openSessions(parts: SessionParts): SessionServer {
+  const { runtime, supervisor, logs, ownCommand } = parts;
+  const [nodePath = ""] = ownCommand;
+  const files = new ContainerFiles({ inspect: (id, signal) => runtime.inspect(id, signal), ownCommand });
+  const dialer = new PodDialer((podUid) => supervisor.sandboxOf(podUid), nodePath);
+  return new SessionServer({
+    find: (podUid, container) => logs.findKept(podUid, container) ?? supervisor.find(podUid, container),
+    readLog: (of, options, signal) => logs.containers.read(of, options, signal),
+    exec: (id, options, signal) => runtime.exec(id, options, signal),
+    networkOf: (podUid) => supervisor.sandboxOf(podUid)?.namespacePath,
+    dial: (podUid, port, signal) => dialer.dial(podUid, port, signal),
+    copy: (id, options, signal) => files.copy(id, options, signal),
+    sftp: (id, options, signal) => files.sftp(id, options, signal),
+    images: openPushes(parts),
+    pullImage: (options, onProgress, signal) => pullImage(parts, options, onProgress, signal),
+  });
+}
+
+function openPushes(parts: SessionParts): ImagePushes {
+  const { config, runtime, records, supervisor } = parts;
+  return new ImagePushes({
+    ...{ runtime, records, freeBytes },
+    importer: new CtrImages(config.containerd),
+    events: {
+      stored: (reference) => imageStored(parts, reference),
+      removed: (reference) => {
+        supervisor.imageRemoved(reference);
+        listAgain(parts);
+      },
+    },
+  });
+}
+
+async function pullImage(
+  parts: SessionParts,
+  options: ImagePullOptions,
+  onProgress: (text: string) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  const { runtime, records } = parts;
+  const { image, namespace, registryCredentials } = options;
+  const isHere = await runtime.hasImage(image, signal);
+  if (isHere && records.isOpenTo(image, namespace) && defaultPullPolicy(image) === "IfNotPresent") return;
+  await runtime.pull(image, signal, {
+    credentials: registryCredentials,
+    onProgress: (state) => onProgress(describePull(state)),
+  });
+  const objects = { secrets: [], configMaps: [], envVersions: {}, registryCredentials };
+  records.pulled(image, namespace, hasLogin(image, { namespace, objects }));
+  imageStored(parts, image);
+}
+
+function imageStored(parts: SessionParts, reference: string): void {
+  parts.supervisor.imageStored(reference);
+  listAgain(parts);
+}
+
+/** The coordinator places pods by the images that nodes report. */
+function listAgain({ reporter, signal }: SessionParts): void {
+  void reporter.checkImages(signal);
+}

@@ -1,0 +1,82 @@
+import { once } from "node:events";
+import { PassThrough } from "node:stream";
+import type {
+  ImagePullOptions,
+  ImagePushOptions,
+  ImageRemoveOptions,
+  SessionEnd,
+} from "@forage/proto/forage/agent/v1/agent";
+import type { ImagePushes } from "../images/image-push.ts";
+import { ENDED_WELL, type Session } from "./session.ts";
+
+/** A session that concerns no pod. */
+export type HostSession = Pick<Session, "writer" | "readInput" | "signal">;
+
+/** Pulls an image, and calls back with each change of its progress. */
+export type PullImage = (
+  options: ImagePullOptions,
+  onProgress: (text: string) => void,
+  signal: AbortSignal,
+) => Promise<void>;
+
+export async function serveImagePush(
+  { writer, readInput, signal }: HostSession,
+  options: ImagePushOptions,
+  images: Pick<ImagePushes, "push">,
+): Promise<SessionEnd> {
+  const input = new PassThrough();
+  // Its reader gets the error too, if it reads at all.
+  input.on("error", () => undefined);
+  const leave = (): void => void input.destroy(new Error("the client has gone"));
+  signal.addEventListener("abort", leave, { once: true });
+  readInput({
+    data: async (data) => {
+      if (!input.write(data)) await once(input, "drain", { signal });
+    },
+    closed: () => void input.end(),
+  });
+  const ask = (digests: readonly string[]): Promise<void> =>
+    writer.send({ $case: "imageMissing", value: { digests: [...digests] } });
+  try {
+    await images.push(options, input, ask, signal);
+  } finally {
+    signal.removeEventListener("abort", leave);
+    input.destroy();
+  }
+  return ENDED_WELL;
+}
+
+export async function serveImagePull(
+  { writer, readInput, signal }: HostSession,
+  options: ImagePullOptions,
+  pull: PullImage,
+): Promise<SessionEnd> {
+  readInput({});
+  let newest: string | undefined;
+  let writing = false;
+  // A slow reader gets the newest progress only, and the pull doesn't wait for it.
+  const write = async (text: string): Promise<void> => {
+    newest = text;
+    if (writing) return;
+    writing = true;
+    while (newest !== undefined) {
+      const line = newest;
+      newest = undefined;
+      await writer.data("stdout", Buffer.from(`${line}\n`));
+    }
+    writing = false;
+  };
+  await pull(options, (text) => void write(text), signal);
+  return ENDED_WELL;
+}
+
+/** The exit code is 1 if the image was not there. */
+export async function serveImageRemove(
+  { readInput, signal }: HostSession,
+  { image, namespace }: ImageRemoveOptions,
+  images: Pick<ImagePushes, "remove">,
+): Promise<SessionEnd> {
+  readInput({});
+  const outcome = await images.remove(image, namespace, signal);
+  return { exitCode: outcome === "absent" ? 1 : 0, error: "" };
+}

@@ -1,0 +1,165 @@
+import type { Node } from "@forage/proto/forage/operator/v1/operator";
+import { type Coordinator, operator } from "../client/coordinator.ts";
+import { defineCommand, groupCommands } from "../command/definition.ts";
+import { type Context, contextOf, printListing, withCoordinator } from "../context.ts";
+import { CliError } from "../errors.ts";
+import { EXIT } from "../exit-code.ts";
+import { plainText } from "../output/plain-text.ts";
+import { findNode } from "./find.ts";
+import { push } from "./image-push.ts";
+import { onEachNode } from "./on-each-node.ts";
+
+const TARGET_FLAGS = {
+  node: { kind: "list", hint: "NODE", help: "a node; may be repeated" },
+  all: { kind: "switch", help: "all nodes that are ready" },
+} as const;
+
+const ALL_NAMESPACES = {
+  "all-namespaces": { kind: "switch", short: "A", help: "for the pods of all namespaces" },
+} as const;
+
+const ls = defineCommand({
+  name: "ls",
+  summary: "List the images on nodes",
+  details:
+    "Nodes report their images every ten minutes, and after each push, prefetch and removal; at most 500 of each node.",
+  flags: { node: TARGET_FLAGS.node },
+  run: async (invocation) => {
+    const context = contextOf(invocation);
+    const { node: names } = invocation.flags;
+    const nodes = await withCoordinator(context, async (coordinator) =>
+      names.length > 0
+        ? Promise.all(names.map((name) => findNode(coordinator, name)))
+        : (await coordinator.call(operator.listNodes, {})).nodes,
+    );
+    printListing(context, {
+      columns: [
+        { title: "NODE", value: ({ node }: NodeImage) => node },
+        { title: "IMAGE", value: ({ image }) => image },
+      ],
+      rows: nodes.flatMap(({ name, report }) =>
+        (report?.images ?? []).map((image) => ({ node: name, image })),
+      ),
+      json: (row) => row,
+      name: ({ image }) => image,
+      none: "the nodes have no images",
+    });
+    return EXIT.ok;
+  },
+});
+
+interface NodeImage {
+  readonly node: string;
+  readonly image: string;
+}
+
+const rm = defineCommand({
+  name: "rm",
+  summary: "Remove an image from nodes",
+  details: `An image that containers use stays. Without --all-namespaces, only an image that belongs to this namespace alone is removed.`,
+  operands: [{ name: "IMAGE", required: true, help: "the image's name, such as registry.example/app:1" }],
+  flags: { ...TARGET_FLAGS, ...ALL_NAMESPACES },
+  run: async (invocation) => {
+    const context = contextOf(invocation);
+    const [image = ""] = invocation.operands;
+    const namespace = namespaceOf(context, invocation.flags);
+    return withCoordinator(context, async (coordinator) => {
+      const nodes = await targetsOf(coordinator, invocation.flags);
+      return onEachNode(context, coordinator, nodes, async (node) => {
+        const { absent } = await coordinator.call(operator.removeImage, { node, namespace, image });
+        context.world.stdout.write(`${node}: ${image} ${absent ? "is not there" : "removed"}\n`);
+      });
+    });
+  },
+});
+
+const prefetch = defineCommand({
+  name: "prefetch",
+  summary: "Pull an image on nodes before pods need it",
+  operands: [{ name: "IMAGE", required: true, help: "the image's name, such as registry.example/app:1" }],
+  flags: {
+    ...TARGET_FLAGS,
+    "pull-secret": {
+      kind: "list",
+      hint: "NAME",
+      help: "registry credentials of the namespace; may be repeated",
+    },
+  },
+  run: async (invocation) => {
+    const context = contextOf(invocation);
+    const [image = ""] = invocation.operands;
+    const { namespace } = context.settings;
+    const pullSecrets = [...invocation.flags["pull-secret"]];
+    return withCoordinator(context, async (coordinator) => {
+      const nodes = await targetsOf(coordinator, invocation.flags);
+      return onEachNode(context, coordinator, nodes, async (node) => {
+        let last = "";
+        const request = { node, namespace, image, pullSecrets };
+        for await (const { message } of coordinator.stream(operator.prefetchImage, request)) {
+          if (message !== last) context.world.stderr.write(`${node}: ${plainText(message)}\n`);
+          last = message;
+        }
+        context.world.stdout.write(`${node}: ${image} is there\n`);
+      });
+    });
+  },
+});
+
+const pushCommand = defineCommand({
+  name: "push",
+  summary: "Send an image to nodes without a registry",
+  details: `IMAGE is an image of docker, nerdctl or podman on this machine; ARCHIVE is what they save, or an OCI layout in a tar file, plain or compressed by gzip or zstd; - reads one from standard input.
+Only layers that a node lacks are sent. Pods with the pull policy IfNotPresent or Never then start without a registry. Pods of other namespaces can't use the image, unless it was pushed with --all-namespaces. A push that ended early can be repeated.`,
+  operands: [{ name: "IMAGE|ARCHIVE", required: true, help: "what to send" }],
+  flags: {
+    ...TARGET_FLAGS,
+    ...ALL_NAMESPACES,
+    name: {
+      kind: "text",
+      hint: "IMAGE",
+      help: "the image's name on the nodes; by default the one that it has",
+    },
+  },
+  run: async (invocation) => {
+    const context = contextOf(invocation);
+    const { flags } = invocation;
+    const [operand = ""] = invocation.operands;
+    const namespace = namespaceOf(context, flags);
+    return withCoordinator(context, async (coordinator) => {
+      const nodes = await targetsOf(coordinator, flags);
+      return push({ context, coordinator, operand, nodes, namespace, name: flags.name });
+    });
+  },
+});
+
+export const image = groupCommands("image", "Send images to nodes, and list, prefetch and remove them", [
+  pushCommand,
+  ls,
+  prefetch,
+  rm,
+]);
+
+interface TargetFlags {
+  readonly node: readonly string[];
+  readonly all: boolean;
+}
+
+/** Returns the names of the nodes. A name is only looked up by the call itself, which a token of one namespace may make. */
+async function targetsOf(coordinator: Coordinator, { node, all }: TargetFlags): Promise<readonly string[]> {
+  if (all === node.length > 0)
+    throw new CliError("USAGE", "name nodes with --node, or all of them with --all");
+  if (!all) return [...new Set(node)];
+  const { nodes } = await coordinator.call(operator.listNodes, {});
+  const ready = nodes.filter((it: Node) => it.ready).map(({ name }) => name);
+  if (ready.length === 0) throw new CliError("NOT_FOUND", "no node is ready");
+  return ready;
+}
+
+function namespaceOf(
+  { settings }: Context,
+  flags: { readonly namespace?: string | undefined; readonly "all-namespaces": boolean },
+): string {
+  if (flags["all-namespaces"] && flags.namespace !== undefined)
+    throw new CliError("USAGE", "--all-namespaces and --namespace contradict each other");
+  return flags["all-namespaces"] ? "" : settings.namespace;
+}

@@ -1,0 +1,33 @@
+import { Semaphore } from "@forage/common/semaphore";
+import type { Coordinator } from "../client/coordinator.ts";
+import { explain } from "../client/explain.ts";
+import type { Context } from "../context.ts";
+import { CliError } from "../errors.ts";
+import { EXIT, type ExitCode } from "../exit-code.ts";
+import { plainText } from "../output/plain-text.ts";
+
+/** The coordinator and the line to it serve all of them. */
+const NODES_AT_ONCE = 4;
+
+/** Does the work on a few nodes at a time. A failure on one is reported, and the others go on. */
+export async function onEachNode(
+  { signal, world }: Context,
+  { endpoint }: Coordinator,
+  nodes: readonly string[],
+  work: (node: string) => Promise<void>,
+): Promise<ExitCode> {
+  const turns = new Semaphore(NODES_AT_ONCE);
+  const outcomes = await Promise.allSettled(nodes.map((node) => turns.run(signal, () => work(node))));
+  if (signal.aborted) throw signal.reason;
+  const failures = outcomes.flatMap((outcome, index) =>
+    outcome.status === "rejected"
+      ? [{ node: nodes[index] ?? "", error: explain(outcome.reason, endpoint) }]
+      : [],
+  );
+  const [first] = failures;
+  if (first === undefined) return EXIT.ok;
+  if (nodes.length === 1) throw first.error;
+  for (const { node, error } of failures)
+    world.stderr.write(`${node}: ${plainText(error instanceof Error ? error.message : String(error))}\n`);
+  throw new CliError("REFUSED", `it failed on ${failures.length} of ${nodes.length} nodes`);
+}

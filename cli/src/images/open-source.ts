@@ -1,0 +1,116 @@
+import { spawn } from "node:child_process";
+import { createReadStream, createWriteStream } from "node:fs";
+import { mkdtemp, open, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { createGunzip, createZstdDecompress } from "node:zlib";
+import { CliError } from "../errors.ts";
+import type { World } from "../world.ts";
+import { ArchiveFile } from "./archive-file.ts";
+
+/** Programs that hold images and write them as an archive. The first that has the image is used. */
+const PROGRAMS = ["docker", "nerdctl", "podman"];
+const COMPLAINT_MAX_LENGTH = 2_000;
+
+export interface ImageSource {
+  readonly archive: ArchiveFile;
+  /** The image that the user named; undefined for an archive. */
+  readonly image: string | undefined;
+  close(): Promise<void>;
+}
+
+/** Opens an archive by its path, standard input by `-`, or an image of this machine by its name. */
+export async function openSource(
+  operand: string,
+  { env, stdin }: Pick<World, "env" | "stdin">,
+  signal: AbortSignal,
+): Promise<ImageSource> {
+  const isFile = operand !== "-" && (await stat(operand).catch(() => undefined))?.isFile() === true;
+  if (isFile && (await compressionOf(operand)) === undefined) {
+    const archive = await ArchiveFile.open(operand);
+    return { archive, image: undefined, close: () => archive.close() };
+  }
+  const directory = await mkdtemp(join(tmpdir(), "forage-image-"));
+  const remove = (): Promise<void> => rm(directory, { recursive: true, force: true });
+  try {
+    const raw = join(directory, "archive");
+    if (operand === "-") await pipeline(stdin, createWriteStream(raw, { mode: 0o600 }), { signal });
+    else if (!isFile) await saveImage(operand, raw, env, signal);
+    const archive = await ArchiveFile.open(
+      await unpack(isFile ? operand : raw, join(directory, "plain"), signal),
+    );
+    const close = async (): Promise<void> => {
+      await archive.close();
+      await remove();
+    };
+    return { archive, image: isFile || operand === "-" ? undefined : operand, close };
+  } catch (error) {
+    await remove();
+    throw error;
+  }
+}
+
+/** Returns the path of the plain archive. */
+async function unpack(path: string, plain: string, signal: AbortSignal): Promise<string> {
+  const unpacker = await compressionOf(path);
+  if (unpacker === undefined) return path;
+  await pipeline(createReadStream(path), unpacker(), createWriteStream(plain, { mode: 0o600 }), { signal });
+  return plain;
+}
+
+async function compressionOf(
+  path: string,
+): Promise<typeof createGunzip | typeof createZstdDecompress | undefined> {
+  const file = await open(path, "r");
+  try {
+    const { buffer } = await file.read(Buffer.alloc(4), 0, 4, 0);
+    if (buffer.readUInt16BE(0) === 0x1f8b) return createGunzip;
+    return buffer.readUInt32BE(0) === 0x28b52ffd ? createZstdDecompress : undefined;
+  } finally {
+    await file.close();
+  }
+}
+
+async function saveImage(image: string, path: string, env: World["env"], signal: AbortSignal): Promise<void> {
+  const complaints: string[] = [];
+  for (const program of PROGRAMS) {
+    const complaint = await save(program, image, path, env, signal);
+    if (complaint === undefined) return;
+    complaints.push(`${program}: ${complaint}`);
+  }
+  throw new CliError(
+    "NOT_FOUND",
+    `"${image}" is neither a file nor an image of this machine (${complaints.join("; ")}): name an archive, or pull or build the image first`,
+  );
+}
+
+/** Returns why the program could not save the image. */
+async function save(
+  program: string,
+  image: string,
+  path: string,
+  env: World["env"],
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const child = spawn(program, ["save", "--", image], {
+    env: { ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+    signal,
+  });
+  let complaint = "";
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    complaint = `${complaint}${text}`.slice(-COMPLAINT_MAX_LENGTH);
+  });
+  const ended = new Promise<string | undefined>((resolve) => {
+    child.once("error", ({ message, ...error }) =>
+      resolve("code" in error && error.code === "ENOENT" ? "not installed" : message),
+    );
+    child.once("close", (code) => {
+      resolve(code === 0 ? undefined : (complaint.trim().split("\n").at(-1) ?? "") || `exit code ${code}`);
+    });
+  });
+  await pipeline(child.stdout as Readable, createWriteStream(path, { mode: 0o600 }), { signal });
+  return ended;
+}

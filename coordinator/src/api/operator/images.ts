@@ -1,0 +1,158 @@
+import type { RegistryCredential, ServeResponse, SessionRequest } from "@forage/proto/forage/agent/v1/agent";
+import type * as wire from "@forage/proto/forage/operator/v1/operator";
+import type { OperatorServiceService } from "@forage/proto/forage/operator/v1/operator";
+import { CoordinatorError } from "../../errors.ts";
+import type { SessionBroker } from "../../link/session-broker.ts";
+import { assertNamespace } from "../../rpc/access.ts";
+import { type CallContext, callerName } from "../../rpc/caller.ts";
+import type { Handlers } from "../../rpc/serve.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
+import type { PutOptions } from "../objects/put.ts";
+import { notFound } from "../objects/remove.ts";
+import { imageProblem } from "../validate/syntax/image.ts";
+import { firstOf, outputOf, type PodSession, sendInput, startMissing } from "./sessions.ts";
+
+export interface ImageOptions extends Pick<PutOptions, "vault"> {
+  readonly state: ClusterView;
+  readonly broker: SessionBroker;
+}
+
+export type ImageHandlers = Pick<
+  Handlers<typeof OperatorServiceService>,
+  "pushImage" | "prefetchImage" | "removeImage"
+>;
+
+/** Pushes at one time. Each keeps up to a MiB of its layers in memory. */
+const PUSHES_MAX = 32;
+const PUSHES_OF_CALLER_MAX = 8;
+/** The request goes to the agent as one message of its stream. Manifests and configurations have a few KiB. */
+const DESCRIPTION_MAX_BYTES = 1024 * 1024;
+const PULL_SECRETS_MAX = 10;
+
+/** Returns the calls for images on nodes, which need no registry. */
+export function imageHandlers(options: ImageOptions): ImageHandlers {
+  const slots = new PushSlots();
+  return {
+    pushImage: (requests, context) => pushImage(requests, context, options, slots),
+    prefetchImage: (request, context) => prefetchImage(request, context, options),
+    removeImage: (request, context) => removeImage(request, context, options),
+  };
+}
+
+async function* pushImage(
+  requests: AsyncIterable<wire.PushImageRequest>,
+  context: CallContext,
+  options: ImageOptions,
+  slots: PushSlots,
+): AsyncGenerator<wire.PushImageResponse> {
+  const incoming = requests[Symbol.asyncIterator]();
+  const start = (await firstOf(incoming))?.frame;
+  if (start?.$case !== "start") throw startMissing();
+  const { node } = start.value;
+  const value = start.value.options;
+  if (value === undefined) throw new CoordinatorError("INVALID", "start.options must be set");
+  assertNamespace(context.caller, context.method, value.namespace || undefined);
+  validateImage(value.image, "start.options.image");
+  if (value.manifest.length + value.config.length > DESCRIPTION_MAX_BYTES)
+    throw new CoordinatorError(
+      "INVALID",
+      `start.options: manifest and config are larger than ${DESCRIPTION_MAX_BYTES} bytes together`,
+    );
+  const release = slots.take(callerName(context.caller));
+  try {
+    const tunnel = openOnNode(node, { $case: "imagePush", value }, context.signal, options);
+    void sendInput(incoming, tunnel, layerData);
+    for await (const frame of outputOf(tunnel))
+      if (frame.$case === "imageMissing") yield { missingDigests: frame.value.digests };
+  } finally {
+    release();
+  }
+}
+
+async function* prefetchImage(
+  { node, namespace, image, pullSecrets }: wire.PrefetchImageRequest,
+  { signal }: CallContext,
+  options: ImageOptions,
+): AsyncGenerator<wire.PrefetchImageResponse> {
+  if (namespace === "") throw new CoordinatorError("INVALID", "namespace must not be empty");
+  validateImage(image, "image");
+  if (pullSecrets.length > PULL_SECRETS_MAX)
+    throw new CoordinatorError("INVALID", `pull_secrets has more than ${PULL_SECRETS_MAX} names`);
+  const registryCredentials = pullSecrets.map((name) => credential(namespace, name, options));
+  const value = { image, namespace, registryCredentials };
+  const tunnel = openOnNode(node, { $case: "imagePull", value }, signal, options);
+  void tunnel.toAgent.push({ frame: { $case: "stdinClosed", value: true } });
+  for await (const frame of outputOf(tunnel))
+    if (frame.$case === "stdout") yield { message: frame.value.toString().trimEnd() };
+}
+
+async function removeImage(
+  { node, namespace, image }: wire.RemoveImageRequest,
+  { signal }: CallContext,
+  options: ImageOptions,
+): Promise<wire.RemoveImageResponse> {
+  validateImage(image, "image");
+  const tunnel = openOnNode(node, { $case: "imageRemove", value: { image, namespace } }, signal, options);
+  for await (const frame of outputOf(tunnel))
+    if (frame.$case === "end") return { absent: frame.value.exitCode !== 0 };
+  throw new CoordinatorError("UNAVAILABLE", `node ${node} ended the session without an answer: try again`);
+}
+
+/** Opens a session that concerns no pod. Throws NOT_FOUND, and UNAVAILABLE when the node isn't connected. */
+function openOnNode(
+  node: string,
+  kind: NonNullable<SessionRequest["kind"]>,
+  signal: AbortSignal,
+  { state, broker }: ImageOptions,
+): PodSession {
+  if (state.node(node) === undefined) throw new CoordinatorError("NOT_FOUND", `there is no node "${node}"`);
+  return { ...broker.open(node, { podUid: "", container: "", kind }, signal), endUse: () => {} };
+}
+
+function layerData({ frame }: wire.PushImageRequest): ServeResponse["frame"] {
+  return frame?.$case === "data" ? { $case: "stdin", value: frame.value } : undefined;
+}
+
+function validateImage(image: string, field: string): void {
+  const problem = imageProblem(image);
+  if (problem !== undefined) throw new CoordinatorError("INVALID", `${field} ${problem}`);
+}
+
+/** The login is for the node only. */
+function credential(namespace: string, name: string, { state, vault }: ImageOptions): RegistryCredential {
+  const object = { namespace, kind: "registry_credential", name } as const;
+  const stored = state.objects.version(object, state.objects.get(object)?.record.versions[0] ?? "");
+  if (stored === undefined) throw notFound(object);
+  const data = vault.open(object, stored);
+  const text = (key: string): string => data[key]?.toString() ?? "";
+  return { name, server: text("server"), username: text("username"), password: text("password") };
+}
+
+/** Limits pushes at one time, in all and for each caller. */
+export class PushSlots {
+  readonly #byCaller = new Map<string, number>();
+  #taken = 0;
+
+  /** Returns how to give the slot back. Throws RESOURCE_EXHAUSTED. */
+  take(caller: string): () => void {
+    const own = this.#byCaller.get(caller) ?? 0;
+    if (own >= PUSHES_OF_CALLER_MAX || this.#taken >= PUSHES_MAX) {
+      const whose = own >= PUSHES_OF_CALLER_MAX ? `${PUSHES_OF_CALLER_MAX} of this token` : `${PUSHES_MAX}`;
+      throw new CoordinatorError(
+        "RESOURCE_EXHAUSTED",
+        `pushes of images that are under way: ${whose}, which is the limit; try again when one has ended`,
+      );
+    }
+    this.#taken += 1;
+    this.#byCaller.set(caller, own + 1);
+    let held = true;
+    return () => {
+      if (!held) return;
+      held = false;
+      this.#taken -= 1;
+      const left = (this.#byCaller.get(caller) ?? 1) - 1;
+      if (left === 0) this.#byCaller.delete(caller);
+      else this.#byCaller.set(caller, left);
+    };
+  }
+}
