@@ -1,4 +1,5 @@
 import { mkdir } from "node:fs/promises";
+import type { RecentLines } from "@forage/common/recent-lines";
 import type { HostCapacity } from "./capacity/host-capacity.ts";
 import type { HostReader } from "./capacity/read-host.ts";
 import { readBusyMs, UsageMeter } from "./capacity/usage-meter.ts";
@@ -43,6 +44,8 @@ import type { ContainerRuntime } from "./runtime/runtime.ts";
 import { type ServiceNetwork, watchNetworks } from "./service-network.ts";
 import { StateSaver } from "./state-saver.ts";
 import { type AgentLog, supervisorEvents } from "./supervisor-events.ts";
+import { checksText } from "./support/checks-text.ts";
+import type { SupportSources } from "./support/support-files.ts";
 import type { PodVolumes, VolumeEvents } from "./volumes/volumes.ts";
 
 /** The agent's dependencies. `main.ts` passes the real ones. */
@@ -70,6 +73,8 @@ export interface AgentParts {
   /** The addresses at which others reach this host: one for each family, the preferred one first. */
   readonly addresses: readonly string[];
   readonly log: AgentLog;
+  /** The newest lines of the log, for support bundles. Default: none are kept. */
+  readonly recentLog?: RecentLines;
   readonly damageReports: DamageReports;
   /** Rejects if the host can't belong to the cluster with this authority. */
   readonly mayJoin?: (authority: string) => Promise<void>;
@@ -159,7 +164,7 @@ export class Agent {
     this.#sessions = openSessions({
       ...{ config: parts.config, ownCommand: parts.ownCommand, runtime, logs: this.#logs },
       ...{ supervisor: this.#supervisor, reporter: this.#reporter, records: imageRecords },
-      signal: this.#closing.signal,
+      ...{ signal: this.#closing.signal, support: () => this.#supportSources() },
     });
     this.#meter = new PodMeter({
       ...{ clock, scrape, pods: this.#supervisor },
@@ -358,6 +363,15 @@ export class Agent {
       assignmentsHealth: (problem) => this.#assignmentsHealth(problem),
       events: linkEvents(log),
     });
+  }
+
+  #supportSources(): SupportSources {
+    const { config, version, recentLog, clock } = this.#parts;
+    return {
+      ...{ config, version, recentLog, clock, checks: checksText, problems: () => this.problems() },
+      ...{ link: () => this.#link.state, assignmentRevision: () => this.#journal.revision },
+      metrics: () => this.#metrics.render(),
+    };
   }
 
   #makeMetrics(): Metrics {

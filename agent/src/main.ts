@@ -3,6 +3,7 @@ import { mkdir } from "node:fs/promises";
 import { hostname, networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { familyOf } from "@forage/common/ip";
+import { RecentLines } from "@forage/common/recent-lines";
 import { ServiceManager } from "@forage/common/service-manager";
 import { pinsOf } from "@forage/identity";
 import { LogDestination } from "@forage/identity/log-destination";
@@ -49,6 +50,8 @@ const EXIT_CONFIG = 2;
 const EXIT_FAILED = 1;
 // A stop that hangs is worse than one that is cut short: all that matters is on disk.
 const STOP_TIMEOUT_MS = 15_000;
+// For support bundles. The journal of systemd has more.
+const RECENT_LOG_LENGTH = 512 * 1024;
 
 async function main(): Promise<void> {
   if (process.argv[2] === COPY_FILES) {
@@ -60,7 +63,8 @@ async function main(): Promise<void> {
     return;
   }
   const config = await readConfig(process.argv.slice(2), process.env, hostname());
-  const log = pino({ level: config.logLevel, base: { program: "agent" } }, new LogDestination());
+  const recentLog = new RecentLines(RECENT_LOG_LENGTH);
+  const log = pino({ level: config.logLevel, base: { program: "agent" } }, LogDestination.keeping(recentLog));
   logWarnings(log);
   await mkdir(config.dataDir, { recursive: true, mode: 0o700 });
   await holdDataDirectory(config.dataDir);
@@ -109,8 +113,7 @@ async function main(): Promise<void> {
     hostReader,
     features: await readHostFeatures(config),
     addresses,
-    log,
-    damageReports,
+    ...{ log, recentLog, damageReports },
     ...{ coordinators, mayJoin: (authority: string) => claim.joins(authority) },
     ownCommand: [process.execPath, process.argv[1] ?? ""],
   });

@@ -14,6 +14,7 @@ import { CtrImages } from "./runtime/nerdctl/ctr-images.ts";
 import type { ContainerRuntime } from "./runtime/runtime.ts";
 import { ContainerFiles } from "./sessions/container-files.ts";
 import { PodDialer } from "./sessions/dial-pod.ts";
+import { type SupportSources, supportFiles } from "./support/support-files.ts";
 
 export interface SessionParts {
   readonly config: Pick<Config, "containerd">;
@@ -23,6 +24,7 @@ export interface SessionParts {
   readonly logs: HostLogs;
   readonly records: ImageRecords;
   readonly reporter: NodeReporter;
+  readonly support: () => SupportSources;
   /** Ends with the agent. */
   readonly signal: AbortSignal;
 }
@@ -43,6 +45,7 @@ export function openSessions(parts: SessionParts): SessionServer {
     sftp: (id, options, signal) => files.sftp(id, options, signal),
     images: openPushes(parts),
     pullImage: (options, onProgress, signal) => pullImage(parts, options, onProgress, signal),
+    support: () => supportFiles(parts.support()),
   });
 }
 

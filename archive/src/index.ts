@@ -1,4 +1,5 @@
 export { ArchiveError, type ArchiveErrorCode } from "./archive-error.ts";
+export { BundleFile } from "./bundle-file.ts";
 export { Directory } from "./directory.ts";
 export { readTar, type TarEntry } from "./read-tar.ts";
 export { type ReceiveOptions, receiveTree } from "./receive-tree.ts";

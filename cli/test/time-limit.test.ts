@@ -96,7 +96,7 @@ const LINES: Readonly<Record<string, string | undefined>> = {
   "forage ca retire": "--yes",
   "forage backup create": "",
   "forage backup ls": "",
-  "forage backup get": "a /tmp/forage-time-limit.backup",
+  "forage backup get": "a NEW.backup",
   "forage coordinator ls": "",
   "forage coordinator add": "",
   "forage token create": "",
@@ -118,11 +118,12 @@ const LINES: Readonly<Record<string, string | undefined>> = {
   "forage workspace ssh": "a",
   "forage workspace content ls": "",
   "forage workspace content archives": "",
-  "forage workspace content download": "a --output /tmp/forage-time-limit.tar.zst",
+  "forage workspace content download": "a --output NEW.tar.zst",
   "forage workspace content retry": "a",
   "forage workspace content discard": "a --yes",
   "forage notification ls": "",
   "forage notification test": "a",
+  "forage support-bundle": "NEW.tar.gz",
   "forage doctor": "",
   "forage context add": undefined,
   "forage context use": undefined,
@@ -172,9 +173,12 @@ after(() => {
 });
 
 function words(path: string, operands: string): string[] {
+  // A command that is abandoned may remove its partial file later than the next one creates its own.
+  const fresh = operands.includes("NEW") ? join(mkdtempSync(join(dir, "new-")), "file") : "";
   const line = operands
     .replaceAll("MANIFEST", join(dir, "hello.yaml"))
-    .replaceAll("ARCHIVE", join(dir, "images.tar"));
+    .replaceAll("ARCHIVE", join(dir, "images.tar"))
+    .replaceAll("NEW", fresh);
   return [...path.split(" ").slice(1), ...line.split(" ").filter(Boolean)];
 }
 

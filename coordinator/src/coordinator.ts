@@ -1,7 +1,9 @@
 import { randomBytes, randomInt } from "node:crypto";
 import { hostname } from "node:os";
+import type { RecentLines } from "@forage/common/recent-lines";
 import type { Logger } from "pino";
 import type { Registry } from "prom-client";
+import manifest from "../package.json" with { type: "json" };
 import { objectHandlers } from "./api/objects/handlers.ts";
 import { metricHandlers } from "./api/operator/metric-handlers.ts";
 import type { OperatorOptions } from "./api/operator/service.ts";
@@ -45,6 +47,7 @@ import type { TokenWatch } from "./rpc/token-watch.ts";
 import { addServices, type ServicesOptions } from "./services.ts";
 import { statusText } from "./status-text.ts";
 import type { Store } from "./store/index.ts";
+import type { SupportSources } from "./support/own-files.ts";
 import type { Clock } from "./time/clock.ts";
 import { type Access, openAccess } from "./workspaces/access/open-access.ts";
 import type { ContentStore } from "./workspaces/content/content-store.ts";
@@ -83,6 +86,8 @@ export interface CoordinatorOptions {
   readonly dashboardPath?: string;
   readonly clock: Clock;
   readonly log: Logger;
+  /** The newest lines of the log, for support bundles. Default: none are kept. */
+  readonly recentLog?: RecentLines | undefined;
   /** Called when the coordinator can't continue. The process should end and be restarted. */
   readonly onFatal: (error: unknown) => void;
   /** The parts of a follower that go on when it leads. Default: all parts are made. */
@@ -130,8 +135,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   const audit = new CallAudit({ log: options.audit ?? NO_AUDIT_LOG, monotonicMs: clock.monotonicMs });
   observePort(port, metrics, audit, services);
   const serving: ServeOptions = {
-    ...{ identify, peerOf },
-    log,
+    ...{ identify, peerOf, log },
     tokens: tokenWatch,
     stopping: stopping.signal,
     observe: metrics.observeCall,
@@ -143,7 +147,8 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   await given?.handOver();
   const coordinators = openCoordinatorTable(options, core, metrics);
   const notifications = await startNotifications(options, core, metrics);
-  const served = { ...services, coordinators, notifications };
+  const support = supportSources(options, core, metrics);
+  const served = { ...services, coordinators, notifications, support };
   addServices(server, served, { ...serving, streamOf }, workspaces?.services);
   const httpNames = [hostPort(config.http.listen).host, ...port.names];
   const http = await openHttp(options, {
@@ -180,6 +185,18 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
       await audit.close();
       await options.backups?.close();
     },
+  };
+}
+
+function supportSources(
+  { config, clock, store, recentLog }: CoordinatorOptions,
+  core: Core,
+  metrics: Metrics,
+): SupportSources {
+  return {
+    ...{ config, recentLog, version: manifest.version, startedMs: clock.nowMs() },
+    metrics: () => metrics.render(),
+    status: () => statusOf(core, store),
   };
 }
 

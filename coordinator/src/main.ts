@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { mkdirSync } from "node:fs";
 import { hostname, networkInterfaces } from "node:os";
 import { join } from "node:path";
+import { RecentLines } from "@forage/common/recent-lines";
 import { ServiceManager } from "@forage/common/service-manager";
 import { LogDestination } from "@forage/identity/log-destination";
 import { type Logger, pino } from "pino";
@@ -30,6 +31,8 @@ import { workspaceDefinitions } from "./workspaces/open-workspaces.ts";
 
 /** A stop that hangs is worse than one that is cut short: everything acknowledged is on disk. */
 const STOP_TIMEOUT_MS = 10_000;
+/** Some hours of a quiet cluster, for support bundles. */
+const RECENT_LOG_LENGTH = 4 * 1024 * 1024;
 const DASHBOARD_FILE = "dashboard.json";
 
 /** Returns the file that the build puts beside the bundled program. A program that runs from source uses the checkout's. */
@@ -72,7 +75,8 @@ async function main(): Promise<void> {
 
 async function serve({ config, newStore }: CommandLine): Promise<void> {
   const base = { program: "coordinator" };
-  const log = pino({ level: config.logLevel, base }, new LogDestination());
+  const recentLog = new RecentLines(RECENT_LOG_LENGTH);
+  const log = pino({ level: config.logLevel, base }, LogDestination.keeping(recentLog));
   reportWarnings((err) => log.warn({ event: "process-warning", err }, "process-warning"));
   const clock = systemClock;
   // A key that can't be used is found now, and not by the first message.
@@ -105,7 +109,7 @@ async function serve({ config, newStore }: CommandLine): Promise<void> {
     log.fatal({ event: "coordinator-failed", err }, "the coordinator ends because of an error");
     process.exit(1);
   };
-  const parts = { ...own, authority, authorityRoll, clock, log, onFatal };
+  const parts = { ...own, authority, authorityRoll, clock, log, recentLog, onFatal };
   if (opened.type === "leads") {
     const starting = lead({ ...parts, store });
     // Also while the ports are being opened, a signal ends it in order.

@@ -25,6 +25,7 @@ import { type HealthOptions, healthService } from "./rpc/health.ts";
 import { reflectionService } from "./rpc/reflection.ts";
 import { type ServeOptions, serve } from "./rpc/serve.ts";
 import { UnknownFields } from "./rpc/unknown-fields.ts";
+import type { SupportSources } from "./support/own-files.ts";
 
 /** A service of an optional part of the coordinator. */
 export interface FurtherService {
@@ -47,6 +48,7 @@ export interface ServicesOptions {
 export interface PortServicesOptions extends ServicesOptions {
   readonly coordinators: CoordinatorTable;
   readonly notifications: Notifications;
+  readonly support: SupportSources;
 }
 
 /** Every service of the TLS port. `rpc/access.ts` says who may call what. */
@@ -66,6 +68,7 @@ export function addServices(
       ...options.operator,
       coordinators: options.coordinators,
       notifications: options.notifications,
+      support: options.support,
     }),
     checking,
   );

@@ -17,6 +17,14 @@ export class LogDestination {
   #dropped = 0;
   /** A line was written in part, so the next one starts on a line of its own. */
   #torn = false;
+  #recent: { add(line: string): void } | undefined;
+
+  /** Returns the log on standard output, whose lines `recent` takes too, also those that can't be written. */
+  static keeping(recent: { add(line: string): void }): LogDestination {
+    const destination = new LogDestination();
+    destination.#recent = recent;
+    return destination;
+  }
 
   /** `nowMs` is the wall clock, for the line about those that were dropped. */
   constructor(
@@ -29,6 +37,7 @@ export class LogDestination {
 
   /** Takes one line, with its line break. */
   write(line: string): void {
+    this.#recent?.add(line);
     const lines = this.#dropped > 0 ? droppedLine(this.#dropped, this.#nowMs()) + line : line;
     if (!this.#writeAll(Buffer.from(this.#torn ? `\n${lines}` : lines))) this.#dropped++;
     else this.#dropped = 0;

@@ -104,6 +104,7 @@ function aHost(change: Partial<SessionHost> = {}): SessionHost {
     sftp: unused,
     images: { push: unused, remove: unused },
     pullImage: unused,
+    support: unused,
     ...change,
   };
 }

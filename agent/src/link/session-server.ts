@@ -5,6 +5,7 @@ import type {
   SessionEnd,
   SessionRequest,
   SftpOptions,
+  SupportFile,
 } from "@forage/proto/forage/agent/v1/agent";
 import type { ImagePushes } from "../images/image-push.ts";
 import type { FoundContainer } from "../pods/find-container.ts";
@@ -20,6 +21,7 @@ import {
 } from "../sessions/serve-images.ts";
 import { type ReadLog, serveLogs } from "../sessions/serve-logs.ts";
 import { type DialPod, servePortForward } from "../sessions/serve-port-forward.ts";
+import { serveSupport } from "../sessions/serve-support.ts";
 import type { Session } from "../sessions/session.ts";
 
 /** The subjects of sessions. */
@@ -38,6 +40,8 @@ export interface SessionHost {
   readonly sftp: StartCopy<SftpOptions>;
   readonly images: Pick<ImagePushes, "push" | "remove">;
   readonly pullImage: PullImage;
+  /** Makes the agent's files for a support bundle. */
+  readonly support: () => AsyncIterable<SupportFile>;
 }
 
 // Each holds a stream and, for an exec, a process on the host. A browser opens a dozen connections through one port-forward.
@@ -138,6 +142,8 @@ export class SessionServer {
         return serveImagePull(onHost, kind.value, host.pullImage);
       case "imageRemove":
         return serveImageRemove(onHost, kind.value, host.images);
+      case "support":
+        return serveSupport(writer, signal, readInput, host.support);
     }
     const found = host.find(podUid, container);
     if (found === undefined) throw new Error("there is no such container on this node");

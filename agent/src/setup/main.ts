@@ -1,7 +1,9 @@
 import { hostname } from "node:os";
-import { ConfigError, readConfig } from "../config.ts";
+import { resolve } from "node:path";
+import { type Config, ConfigError, readConfig } from "../config.ts";
 import { checkHost, findingsText } from "./check/check-host.ts";
 import { checkedHost } from "./checked-host.ts";
+import { writeHostBundle } from "./host-bundle.ts";
 import { joinHost } from "./join-host.ts";
 import { joiningHost } from "./joining-host.ts";
 import { SetupError } from "./setup-error.ts";
@@ -16,8 +18,21 @@ async function main(): Promise<void> {
   }
   const interrupt = new AbortController();
   for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => interrupt.abort());
-  if (task.type === "join") await joinHost(task, joiningHost(), interrupt.signal);
+  if (task.type === "support-bundle") await supportBundle(task);
+  else if (task.type === "join") await joinHost(task, joiningHost(), interrupt.signal);
   else process.exitCode = await check(task);
+}
+
+async function supportBundle({ config, file }: Extract<SetupTask, { readonly type: "support-bundle" }>) {
+  const host = checkedHost();
+  const now = new Date(host.nowMs()).toISOString().replaceAll(/[-:]|\.\d+/g, "");
+  const path = resolve(file ?? `forage-support-${hostname()}-${now}.tar.gz`);
+  // A configuration that can't be read may be the fault, and doesn't keep the rest from being collected.
+  const settings = (): Promise<Config> => readConfig(["--config", config], process.env, hostname());
+  const { bytes, problems } = await writeHostBundle(path, { host, settings });
+  process.stdout.write(`${path}: ${bytes} bytes\n`);
+  for (const { path: missing, problem } of problems)
+    process.stderr.write(`not complete: ${missing}: ${problem}\n`);
 }
 
 async function check({ config, output }: Extract<SetupTask, { readonly type: "check" }>): Promise<0 | 1> {

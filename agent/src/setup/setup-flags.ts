@@ -16,6 +16,7 @@ export type SetupTask =
       readonly start: boolean;
       readonly timeoutMs: number;
     }
+  | { readonly type: "support-bundle"; readonly config: string; readonly file: string | undefined }
   | { readonly type: "check"; readonly config: string; readonly output: "text" | "json" }
   | { readonly type: "help" };
 
@@ -25,6 +26,8 @@ const TIMEOUT_MAX_SECONDS = 3_600;
 
 export const SETUP_USAGE = `usage: forage-agent join [options] TOKEN    joins this host to a fleet, and returns when the node is Ready
        forage-agent check [options]         examines whether this host can run pods, and says what to do if not
+       forage-agent support-bundle [--config FILE] [ARCHIVE]
+                                            writes an archive with what an engineer needs to find a fault, without secrets
 
 \`forage node add\` on the coordinator's host prints the whole line.
   --coordinator HOST:PORT  the coordinator's gRPC address; default: that of the configuration
@@ -43,6 +46,7 @@ Exit codes: 0 the node is Ready or the host has no failure, 1 it is not or it ha
 export function parseSetupTask(argv: readonly string[]): SetupTask {
   const [task, ...args] = argv;
   if (task === "check") return parseCheck(args);
+  if (task === "support-bundle") return parseSupportBundle(args);
   if (task !== "join") throw wrong(`there is no task "${task ?? ""}"`);
   const text = { type: "string" } as const;
   const flag = { type: "boolean" } as const;
@@ -72,6 +76,17 @@ function parseCheck(args: readonly string[]): SetupTask {
   const { config = DEFAULT_CONFIG, output = "text" } = values;
   if (output !== "text" && output !== "json") throw wrong("--output: must be text or json");
   return { type: "check", config, output };
+}
+
+function parseSupportBundle(args: readonly string[]): SetupTask {
+  const options = { config: { type: "string" }, help: { type: "boolean", short: "h" } } as const;
+  const { values, positionals } = parse(() =>
+    parseArgs({ args: [...args], options, allowPositionals: true }),
+  );
+  if (values.help) return { type: "help" };
+  const [file, ...rest] = positionals;
+  if (rest.length > 0) throw wrong("support-bundle takes one archive");
+  return { type: "support-bundle", config: values.config ?? DEFAULT_CONFIG, file };
 }
 
 function seconds(text: string | undefined): number {

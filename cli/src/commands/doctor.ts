@@ -54,7 +54,8 @@ examines a host itself. Exit codes: 0 no problem, 1 at least one; warnings don't
   },
 });
 
-async function examineAll(context: Context): Promise<Finding[]> {
+/** Examines this command's settings, the coordinator and every node. */
+export async function examineAll(context: Context): Promise<Finding[]> {
   const settings = await examined(
     "client",
     "settings",

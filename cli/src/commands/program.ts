@@ -98,6 +98,7 @@ const commands: Readonly<Record<string, Load>> = {
   ]),
   notification: async () => (await import("./notification.ts")).notification,
   doctor: async () => (await import("./doctor.ts")).doctor,
+  "support-bundle": async () => (await import("./support-bundle.ts")).supportBundle,
   context: async () => (await import("./context.ts")).context,
   version: async () => (await import("./version.ts")).versionCommand,
   completion: async () => (await import("./completion.ts")).completionCommand(loadProgram),

@@ -25,6 +25,7 @@ import { type CallContext, callerName } from "../../rpc/caller.ts";
 import type { Handlers } from "../../rpc/serve.ts";
 import type { ClusterView } from "../../state/cluster-view.ts";
 import type { ResourceEntry, RolloutEntry } from "../../state/entries.ts";
+import { type SupportOptions, supportHandlers } from "../../support/handlers.ts";
 import { markDeleting } from "../forage/remove.ts";
 import type { RolloutSource } from "../forage/watch-rollout.ts";
 import { type NamespaceOptions, namespaceHandlers } from "../namespaces/handlers.ts";
@@ -66,6 +67,7 @@ export interface OperatorOptions
     BackupHandlerOptions,
     CoordinatorTokenOptions,
     NamespaceOptions,
+    Pick<SupportOptions, "support">,
     Omit<WhyOptions, "unplaced"> {
   /** Returns this many random lowercase letters and digits. */
   readonly randomName: (length: number) => string;
@@ -92,7 +94,7 @@ export type ResourceViewOptions = Pick<OperatorOptions, "state" | "clock" | "aut
 /** The calls behind the `forage` command. */
 export function operatorService(options: OperatorOptions): Handlers<typeof OperatorServiceService> {
   const { state } = options;
-  return {
+  const handlers: Omit<Handlers<typeof OperatorServiceService>, "getSupportBundle"> = {
     listResources: async ({ namespace, labels }) => {
       const entries = state
         .resources(namespace || undefined)
@@ -143,6 +145,7 @@ export function operatorService(options: OperatorOptions): Handlers<typeof Opera
     copy: (requests, context) => copy(requests, context, options),
     ...imageHandlers(options),
   };
+  return { ...handlers, ...supportHandlers(options, handlers) };
 }
 
 /** Returns the view of a resource. One that can't be shown says why, and doesn't keep the others from being listed. */

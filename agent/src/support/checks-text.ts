@@ -1,0 +1,9 @@
+import type { Config } from "../config.ts";
+
+/** Examines this host, and returns the findings. The code of the checks is loaded when it is needed for the first time. */
+export async function checksText(config: Config): Promise<string> {
+  const { checkHost } = await import("../setup/check/check-host.ts");
+  const { checkedHost } = await import("../setup/checked-host.ts");
+  const findings = await checkHost(checkedHost(), config);
+  return `${JSON.stringify(findings, undefined, 2)}\n`;
+}

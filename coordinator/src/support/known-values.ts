@@ -1,0 +1,47 @@
+import { KnownSecrets } from "@forage/common/known-secrets";
+import type { Vault } from "../objects/vault.ts";
+import type { ClusterView } from "../state/cluster-view.ts";
+
+export interface KnownValuesOptions {
+  readonly state: ClusterView;
+  readonly vault: Vault;
+}
+
+/** A shorter value of an environment variable is seldom a secret, and often a word of other texts, as `true` or `info` are. */
+const MIN_ENV_LENGTH = 8;
+
+/**
+ * Returns what finds the values of all secrets, of registry credentials and of environment variables. Logs and messages are searched
+ * for them.
+ * @throws the error of the vault if a secret can't be decrypted.
+ */
+export function knownValues({ state, vault }: KnownValuesOptions): KnownSecrets {
+  const values = new Set<string>();
+  for (const kind of ["secret", "registry_credential"] as const) {
+    for (const { name, record } of state.objects.list({ kind })) {
+      for (const id of record.versions) {
+        const version = state.objects.version(name, id);
+        if (version === undefined) continue;
+        for (const value of Object.values(vault.open(name, version))) values.add(value.toString("utf8"));
+      }
+    }
+  }
+  for (const { record } of state.resources()) addEnvironment(record.resource, values);
+  for (const { record } of state.pods()) addEnvironment(record.template, values);
+  return new KnownSecrets(values);
+}
+
+/** Adds the values of environment variables, wherever they stand in the message. */
+function addEnvironment(message: unknown, values: Set<string>): void {
+  if (typeof message !== "object" || message === null || message instanceof Uint8Array) return;
+  for (const [name, inner] of Object.entries(message)) {
+    if (name === "env" && Array.isArray(inner)) for (const variable of inner) addValue(variable, values);
+    else addEnvironment(inner, values);
+  }
+}
+
+function addValue(variable: unknown, values: Set<string>): void {
+  const { valueSource } = variable as { readonly valueSource?: { $case: string; value: unknown } };
+  if (valueSource?.$case !== "value" || typeof valueSource.value !== "string") return;
+  if (valueSource.value.length >= MIN_ENV_LENGTH) values.add(valueSource.value);
+}

@@ -1,0 +1,165 @@
+import type { RecentLines } from "@forage/common/recent-lines";
+import type { OperatorServiceService } from "@forage/proto/forage/operator/v1/operator";
+import * as wire from "@forage/proto/forage/operator/v1/operator";
+import type { Config } from "../config.ts";
+import type { CallContext } from "../rpc/caller.ts";
+import type { Handlers } from "../rpc/serve.ts";
+import type { Store } from "../store/index.ts";
+import { leaveOut } from "./leave-out.ts";
+
+/** The calls whose answers become files. */
+export type SupportCalls = Pick<
+  Handlers<typeof OperatorServiceService>,
+  | "listResources"
+  | "listPods"
+  | "listNodes"
+  | "listEndpoints"
+  | "listObjects"
+  | "listEvents"
+  | "listAudit"
+  | "listNamespaces"
+  | "listApiTokens"
+  | "listCoordinators"
+  | "listCertificates"
+  | "listAuthorities"
+  | "listBackups"
+  | "why"
+>;
+
+/** The sources of the files about the coordinator itself. */
+export interface SupportSources {
+  readonly config: Config;
+  readonly version: string;
+  readonly startedMs: number;
+  /** The coordinator's newest log lines. */
+  readonly recentLog: RecentLines | undefined;
+  readonly metrics: () => Promise<string>;
+  readonly status: () => string;
+}
+
+export interface OwnFilesOptions extends SupportSources {
+  readonly calls: SupportCalls;
+  readonly store: Store;
+  readonly nowMs: () => number;
+}
+
+/** A file whose content is made when its turn comes. */
+export interface PlannedFile {
+  readonly path: string;
+  /** The content may be of any length. */
+  readonly content: () => Promise<string>;
+}
+
+const MAX_EVENTS = 10_000;
+const MAX_AUDIT_LINES = 1_000;
+const MAX_WHY = 100;
+const ALL = { namespace: "", labels: {} };
+
+/** Returns the coordinator's own files. Those that are most worth having come first. */
+export function ownFiles(options: OwnFilesOptions, context: CallContext): PlannedFile[] {
+  const { calls } = options;
+  const lines = (path: string, read: () => Promise<readonly unknown[]>): PlannedFile => ({
+    path,
+    content: async () => (await read()).map((it) => `${JSON.stringify(leaveOut(it))}\n`).join(""),
+  });
+  return [
+    { path: "coordinator/about.json", content: async () => aboutText(options) },
+    { path: "coordinator/config.json", content: async () => configText(options.config) },
+    { path: "coordinator/log.jsonl", content: async () => logText(options.recentLog) },
+    { path: "coordinator/metrics.txt", content: options.metrics },
+    lines("coordinators.jsonl", async () =>
+      (await calls.listCoordinators({}, context)).coordinators.map(wire.Coordinator.toJSON),
+    ),
+    lines("nodes.jsonl", async () => (await calls.listNodes({}, context)).nodes.map(wire.Node.toJSON)),
+    lines("resources.jsonl", async () =>
+      (await calls.listResources(ALL, context)).resources.map(wire.Resource.toJSON),
+    ),
+    lines("pods.jsonl", async () => {
+      const { pods, kept } = await calls.listPods({ ...ALL, workload: "", node: "", name: "" }, context);
+      return [...pods, ...kept].map(wire.Pod.toJSON);
+    }),
+    lines("why.jsonl", () => whyLines(calls, context)),
+    lines("events.jsonl", async () => {
+      const request = { namespace: "", filter: undefined, after: 0n, limit: MAX_EVENTS };
+      return (await calls.listEvents(request, context)).events.map(wire.Event.toJSON);
+    }),
+    lines("objects.jsonl", async () =>
+      (await calls.listObjects({ ...ALL, kind: "" }, context)).objects.map(wire.Object.toJSON),
+    ),
+    lines("endpoints.jsonl", async () =>
+      (await calls.listEndpoints({ namespace: "", service: "" }, context)).endpoints.map(
+        wire.Endpoint.toJSON,
+      ),
+    ),
+    lines("namespaces.jsonl", async () =>
+      (await calls.listNamespaces({ namespace: "" }, context)).namespaces.map(wire.Namespace.toJSON),
+    ),
+    lines("api-tokens.jsonl", async () =>
+      (await calls.listApiTokens({}, context)).tokens.map(wire.ApiToken.toJSON),
+    ),
+    lines("certificates.jsonl", async () =>
+      (await calls.listCertificates({ hostname: "" }, context)).certificates.map(wire.Certificate.toJSON),
+    ),
+    lines("authorities.jsonl", async () =>
+      (await calls.listAuthorities({}, context)).authorities.map(wire.Authority.toJSON),
+    ),
+    lines("backups.jsonl", async () =>
+      (await calls.listBackups({}, context)).backups.map(wire.Backup.toJSON),
+    ),
+    { path: "audit.jsonl", content: () => auditText(calls, context) },
+  ];
+}
+
+function aboutText({ version, startedMs, store, status, nowMs }: OwnFilesOptions): string {
+  const about = {
+    version,
+    node: process.version,
+    platform: `${process.platform} ${process.arch}`,
+    madeAt: new Date(nowMs()).toISOString(),
+    startedAt: new Date(startedMs).toISOString(),
+    status: status(),
+    store: { revision: store.revision, health: store.health() },
+    memoryBytes: process.memoryUsage(),
+  };
+  return `${JSON.stringify(about, undefined, 2)}\n`;
+}
+
+/** Files with secrets are named in the configuration, and not read. Arguments of workspaces may hold secrets themselves. */
+function configText({ workspaces, ...config }: Config): string {
+  const shown = { ...config, workspaces: { ...workspaces, args: `${workspaces.args.length} left out` } };
+  return `${JSON.stringify(shown, undefined, 2)}\n`;
+}
+
+function logText(recentLog: RecentLines | undefined): string {
+  if (recentLog === undefined) throw new Error("this coordinator keeps no log lines");
+  return recentLog.text();
+}
+
+async function auditText(calls: SupportCalls, context: CallContext): Promise<string> {
+  const request = { after: 0n, limit: MAX_AUDIT_LINES, newest: true };
+  const { lines } = await calls.listAudit(request, context);
+  return lines.map((line) => `${line}\n`).join("");
+}
+
+/** Explains what is not as it should be: nodes, resources and pods, as many as the limit allows. */
+async function whyLines(calls: SupportCalls, context: CallContext): Promise<unknown[]> {
+  const { nodes } = await calls.listNodes({}, context);
+  const { resources } = await calls.listResources(ALL, context);
+  const { pods } = await calls.listPods({ ...ALL, workload: "", node: "", name: "" }, context);
+  const subjects = [
+    ...nodes.filter(({ ready }) => !ready).map(({ name }) => ({ namespace: "", kind: "node", name })),
+    ...resources.map(({ namespace, kind, name }) => ({ namespace, kind, name })),
+    ...pods
+      .filter(({ status }) => status?.ready !== true)
+      .map(({ namespace, name }) => ({ namespace, kind: "pod", name })),
+  ];
+  const found: unknown[] = [];
+  for (const subject of subjects) {
+    if (found.length >= MAX_WHY) break;
+    // An object that was removed meanwhile needs no explanation, and there are none for services.
+    const answer = await calls.why(subject, context).catch(() => undefined);
+    if (answer !== undefined && !answer.healthy)
+      found.push({ ...subject, ...(wire.WhyResponse.toJSON(answer) as object) });
+  }
+  return found;
+}
