@@ -134,10 +134,20 @@ test("a container that was ended for being broken has failed, whatever its exit 
 test("in a new namespace init containers have yet to run, and no attempt's number comes twice", () => {
   const done = ended(started(NEW, 3, "c", 0), anEnd({ exitCode: 0 }), LIMITS);
   const memory = { containers: { seed: done, main: done }, begun: "main", removed: false } as const;
-  const after = inNewSandbox(memory, ["seed", "never-run"]);
+  const after = inNewSandbox(memory, ["seed", "never-run"], []);
   assert.equal(after.begun, undefined);
   assert.deepEqual([after.containers.seed?.phase, after.containers.seed?.attempt], ["new", 3]);
   assert.equal(after.containers.main, done);
+});
+
+test("in a new namespace a run of an init container that was never recorded counts as seen, and has to be repeated", () => {
+  const found = [
+    { container: "seed", attempt: 1 },
+    { container: "seed", attempt: 2 },
+    { container: "main", attempt: 1 },
+  ];
+  const { containers } = inNewSandbox({ containers: {}, removed: false }, ["seed"], found);
+  assert.deepEqual(containers, { seed: { ...NEW, attempt: 2 } });
 });
 
 function anEnd(change: Partial<Termination>): Termination {

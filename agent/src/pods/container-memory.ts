@@ -84,14 +84,24 @@ export function isComplete({ phase, lastTermination }: ContainerMemory): boolean
   return phase === "ended" && lastTermination !== undefined && !hasFailed(lastTermination);
 }
 
-/** The pod gets a new namespace: its init containers have to run again, and the others only after them. */
-export function inNewSandbox(memory: PodMemory, initContainers: readonly string[]): PodMemory {
+/**
+ * The pod gets a new namespace: its init containers have to run again, and the others only after them. `found` are the containers
+ * on the host, none of which ran in the new namespace. A run of an init container that was not recorded before the old namespace
+ * was lost counts as seen: adopting it would take the container for done in the new one.
+ */
+export function inNewSandbox(
+  memory: PodMemory,
+  initContainers: readonly string[],
+  found: readonly Pick<ObservedContainer, "container" | "attempt">[],
+): PodMemory {
   const { begun: _, ...rest } = memory;
   const containers = { ...memory.containers };
   for (const name of initContainers) {
-    const old = containers[name];
-    if (old !== undefined)
-      containers[name] = { ...betweenRuns(old), phase: "new", crashes: 0, notBeforeMs: 0 };
+    const runs = found.filter(({ container }) => container === name);
+    if (containers[name] === undefined && runs.length === 0) continue;
+    const old = memoryOf(memory, name);
+    const attempt = Math.max(old.attempt, ...runs.map((run) => run.attempt));
+    containers[name] = { ...betweenRuns(old), attempt, phase: "new", crashes: 0, notBeforeMs: 0 };
   }
   return { ...rest, containers };
 }

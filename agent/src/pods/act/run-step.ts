@@ -90,7 +90,7 @@ async function attachSandbox(
       : await dependencies.network.attach(pod.uid, signal);
   const inits = initContainersOf(pod).map(({ name }) => name);
   return {
-    change: (memory) => ({ ...inNewSandbox(memory, inits), sandbox }),
+    change: (memory) => ({ ...inNewSandbox(memory, inits, view.containers), sandbox }),
     // A container in a namespace that the next agent doesn't know of would have to be ended.
     durable: true,
     published: false,
