@@ -27,6 +27,9 @@ const SETTINGS: readonly Readonly<Record<string, string>>[] = [
   { "forage.dev/min-ready-seconds": "5" },
 ];
 
+/** A pull of a slow image that has to begin again takes longer than the default deadline. */
+const PATIENT = { "forage.dev/progress-deadline": "600s" };
+
 /** Programs answer it as their kind says. */
 const READINESS_PROBE = {
   handler: { $case: "exec" as const, value: { command: ["ready"] } },
@@ -102,9 +105,10 @@ export class ServiceWish implements Wish {
 
   mend(): void {
     this.#replicas = Math.min(this.#replicas, Math.floor(MENDED_MILLI / this.#cpuMilli));
-    this.#settings = {};
-    if (this.#kind === "good" || this.#kind === "slow") return;
-    this.#kind = "good";
+    this.#settings = this.#kind === "slow" ? PATIENT : {};
+    if (this.#kind === "good") return;
+    if (this.#kind !== "slow") this.#kind = "good";
+    // A rollback of the present version may have ended at one that crashes. Only a new version begins another rollout.
     this.#version++;
   }
 
