@@ -6,6 +6,7 @@ import type { CallContext } from "../rpc/caller.ts";
 import type { Handlers } from "../rpc/serve.ts";
 import type { Store } from "../store/index.ts";
 import { leaveOut } from "./leave-out.ts";
+import { shownConfig } from "./shown-config.ts";
 
 /** The calls whose answers become files. */
 export type SupportCalls = Pick<
@@ -64,7 +65,7 @@ export function ownFiles(options: OwnFilesOptions, context: CallContext): Planne
   });
   return [
     { path: "coordinator/about.json", content: async () => aboutText(options) },
-    { path: "coordinator/config.json", content: async () => configText(options.config) },
+    { path: "coordinator/config.json", content: async () => configText(options) },
     { path: "coordinator/log.jsonl", content: async () => logText(options.recentLog) },
     { path: "coordinator/metrics.txt", content: options.metrics },
     lines("coordinators.jsonl", async () =>
@@ -124,10 +125,8 @@ function aboutText({ version, startedMs, store, status, nowMs }: OwnFilesOptions
   return `${JSON.stringify(about, undefined, 2)}\n`;
 }
 
-/** Files with secrets are named in the configuration, and not read. Arguments of workspaces may hold secrets themselves. */
-function configText({ workspaces, ...config }: Config): string {
-  const shown = { ...config, workspaces: { ...workspaces, args: `${workspaces.args.length} left out` } };
-  return `${JSON.stringify(shown, undefined, 2)}\n`;
+function configText({ config }: OwnFilesOptions): string {
+  return `${JSON.stringify(shownConfig(config), undefined, 2)}\n`;
 }
 
 function logText(recentLog: RecentLines | undefined): string {
