@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { test } from "node:test";
+import { isDeepStrictEqual } from "node:util";
 import { enterOwnNetwork, whyNoOwnNetwork } from "../../hack/lib/own-network.ts";
 import { type Clock, systemClock } from "../src/clock.ts";
 import { NetworkError, type NetworkErrorCode } from "../src/network/network.ts";
@@ -103,6 +104,25 @@ test("a damaged record or lease costs no pod its sandbox or its ports", { skip }
       }
     }
   }
+});
+
+test("a lease of a prepared sandbox that vanishes is written again while the agent runs", {
+  skip,
+}, async (t) => {
+  const host = await HostUnderTest.setUp(t, hosts++, { poolSize: 1 });
+  const network = host.open(hastyClock());
+  t.after(() => network.close());
+  await network.start([], signal);
+  await until(async () => (await recorded(host)) === 1);
+  const leases = await host.leases();
+  assert.equal(leases.length, 1);
+
+  await rm(`${host.dataDir}/leases/forage-${host.instance}/${leases[0]}`);
+
+  await until(async () => isDeepStrictEqual(await host.leases(), leases));
+  assert.equal(host.damageReports.length, 1);
+  const sandbox = await network.attach("a", signal);
+  assert.equal(sandbox.address, leases[0]);
 });
 
 test("a lease that vanishes while pods run is written again, and no pod is cut off", { skip }, async (t) => {

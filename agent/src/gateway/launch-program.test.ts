@@ -1,6 +1,14 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -70,6 +78,43 @@ test("without systemd, Envoy leads a session of its own, so that no signal to th
   assert.match(pid ?? "", /^\d+$/);
   assert.equal(session, pid);
 });
+
+test("without systemd, Envoy keeps no file of the agent open, inherits no environment, and keeps no process waiting", async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), "forage-gateway-"));
+  t.after(() => rmSync(dir, { recursive: true }));
+  const log = join(dir, "envoy.log");
+  const launcher = new ProgramLauncher({
+    ...{ program: "/bin/sh", instance: "main", systemd: false },
+    run: () => assert.fail("systemd-run is not called"),
+  });
+  const { promise: ended, resolve } = Promise.withResolvers<void>();
+  const children = (): number => process.getActiveResourcesInfo().filter((it) => it === "ProcessWrap").length;
+  process.env.FORAGE_TEST_SECRET = "s3cr3t";
+  t.after(() => delete process.env.FORAGE_TEST_SECRET);
+
+  // It runs until the test lets it end.
+  const script = `env; until [ -e "$0/over" ]; do sleep 0.01; done`;
+  await launcher.start(["-c", script, dir], log, resolve);
+
+  const waitedFor = children();
+  const open = readdirSync("/proc/self/fd").map((fd) => linkOf(`/proc/self/fd/${fd}`));
+  writeFileSync(join(dir, "over"), "");
+  await ended;
+  assert.equal(waitedFor, 0);
+  assert.equal(open.includes(log), false);
+  const text = readFileSync(log, "utf8");
+  assert.match(text, /^PATH=/m);
+  assert.doesNotMatch(text, /FORAGE_TEST_SECRET/);
+});
+
+/** Returns the path of the open file. Undefined if it has been closed since it was listed. */
+function linkOf(path: string): string | undefined {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return undefined;
+  }
+}
 
 test("systemd would refuse an unknown property or value", { skip }, async (t) => {
   const args = await argumentsOf();

@@ -35,6 +35,7 @@ import { type PodCidr, parsePodCidr, parsePodCidr6 } from "./pod-cidr.ts";
 import { PortAllocator, type PortProbe, type PortRange } from "./port-allocator.ts";
 import { forgetConnections } from "./port-table.ts";
 import { PortTables } from "./port-tables.ts";
+import { repairSpare } from "./repair-spare.ts";
 import type { RunCommand } from "./run-command.ts";
 import { SandboxMaker } from "./sandbox-maker.ts";
 import { SandboxPool } from "./sandbox-pool.ts";
@@ -350,6 +351,7 @@ export class HostNetwork implements PodNetwork {
         if (await this.#access?.repair())
           this.#parts.log.warn({ table: this.#names.accessTable }, "pod-access-table-put-back");
         await this.#setSysctls();
+        await repairSpare(this.#started(), this.#parts.log);
       } catch (error) {
         this.#warn("network-not-repaired", error);
       }

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Clock } from "../clock.ts";
+import { repairSpare } from "./repair-spare.ts";
 import { SandboxPool } from "./sandbox-pool.ts";
+import type { SandboxRecord } from "./sandbox-records.ts";
 
 /** A clock of one timer, as the pool has at most one. */
 class ManualClock implements Clock {
@@ -109,6 +111,49 @@ test("a failure is reported, and retried later", async () => {
   scene.clock.fire();
   await settled();
   assert.equal(scene.pool.spareCount, 2);
+});
+
+test("prepared sandboxes that are broken are removed and replaced, and those that were taken meanwhile are not", async () => {
+  const { clock, pool } = aPool(4);
+  pool.start([]);
+  clock.fire();
+  await settled();
+  const removed: string[] = [];
+  const maker = {
+    intact: async (spare: readonly SandboxRecord[]) => {
+      assert.deepEqual(
+        spare.map(({ namespace }) => namespace),
+        ["ns-0", "ns-1", "ns-2", "ns-3"],
+      );
+      assert.equal((await pool.take()).namespace, "ns-3");
+      return spare.filter(({ namespace }) => namespace !== "ns-1" && namespace !== "ns-3");
+    },
+    remove: async (namespace: string) => void removed.push(namespace),
+  };
+  const warned: string[] = [];
+  const log = {
+    warn: ({ namespace }: { namespace: string }, event: string) => void warned.push(event, namespace),
+  };
+
+  await repairSpare({ maker, pool }, log);
+
+  assert.deepEqual(removed, ["ns-1"]);
+  assert.deepEqual(warned, ["sandbox-broken", "ns-1"]);
+  assert.equal(pool.spareCount, 2);
+  clock.fire();
+  await settled();
+  assert.equal(pool.spareCount, 4);
+});
+
+test("prepared sandboxes that are replaced need no pod to be taken", async () => {
+  const { clock, pool } = aPool(1);
+  pool.start([]);
+  clock.fire();
+  await settled();
+  assert.equal((await pool.dropBroken(async () => [])).length, 1);
+  clock.fire();
+  await settled();
+  assert.equal(pool.spareCount, 1);
 });
 
 test("closing waits for the sandbox that is being made", async () => {

@@ -49,6 +49,21 @@ export class SandboxPool {
     this.#spare.push(spare);
   }
 
+  /**
+   * Drops and returns the spare sandboxes that are no longer in place. `findIntact` returns those of its argument that are.
+   * Sandboxes that are taken meanwhile are left to their pods.
+   */
+  async dropBroken(
+    findIntact: (spare: readonly SandboxRecord[]) => Promise<readonly SandboxRecord[]>,
+  ): Promise<readonly SandboxRecord[]> {
+    const checked = [...this.#spare];
+    const intact = new Set(await findIntact(checked));
+    const broken = checked.filter((record) => !intact.has(record) && this.#spare.includes(record));
+    for (const record of broken) this.#spare.splice(this.#spare.indexOf(record), 1);
+    if (broken.length > 0) this.#refillAfter(QUIET_MS);
+    return broken;
+  }
+
   /** Resolves once nothing is being made; what is spare stays for the next start. */
   async close(): Promise<void> {
     this.#closed = true;

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { cp, mkdtemp, rm } from "node:fs/promises";
+import { cp, mkdtemp, rename, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -113,6 +113,25 @@ test("after a restore on purpose agents take what comes", async (t) => {
   const second = await begin();
   second.guard.check("n1", seen);
   assert.equal(second.guard.refusal, undefined);
+});
+
+test("a copy from before a restore on purpose is noticed when it is put back", async (t) => {
+  const { dir, begin } = await aDirectory(t);
+  const first = await begin();
+  const file = join(dir, "backup");
+  await first.store.backup(file);
+  await first.end();
+  await rename(join(dir, "store"), join(dir, "copy"));
+  await restoreLevelStore({ dir: join(dir, "store"), file });
+  const second = await begin();
+  const seen = second.seen();
+  await second.end();
+  await rm(join(dir, "store"), { recursive: true });
+  await rename(join(dir, "copy"), join(dir, "store"));
+  const third = await begin();
+  await third.write(100);
+  third.guard.check("n1", seen);
+  assert.match(third.guard.refusal ?? "", /restore FILE --epoch 3`$/);
 });
 
 test("accepts orderly restarts, and agents with older state or none, as no rollback", async (t) => {
