@@ -42,7 +42,7 @@ const ls = defineCommand({
       ),
       json: (row) => row,
       name: ({ image }) => image,
-      none: "the nodes have no images",
+      none: "no node has reported an image: nodes list their images every 10 minutes, and after each push, prefetch and rm",
     });
     return EXIT.ok;
   },
