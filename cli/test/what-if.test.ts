@@ -68,10 +68,32 @@ memory    1Gi of 2Gi     0 of 0
 
 a note
 
-not without harm: see what waits or falls below its minimum
+1 pod would wait for a node, and 1 service would fall below its minimum
 `,
   );
   assert.equal(exitCode, 1);
+});
+
+test("the last line of whatif says what would be worse than now", async () => {
+  const web = { namespace: "shop", kind: "container_service", name: "web" };
+  const waiting = [{ pods: 5, why: "full", already: 2 }];
+  const lastLine = async (outcome: Parameters<typeof WhatIfResponse.fromPartial>[0]): Promise<string> => {
+    fake.answers.whatIf = () => WhatIfResponse.fromPartial(outcome);
+    const { stdout, exitCode } = await forage("whatif --drain n1");
+    assert.equal(exitCode, 1);
+    return stdout.trimEnd().split("\n").at(-1) ?? "";
+  };
+  assert.equal(await lastLine({ workloads: [{ ...web, waiting }] }), "3 pods would wait for a node");
+  const short = { ...web, readyBefore: 3, readyLowest: 1, minimum: 2 };
+  assert.equal(
+    await lastLine({ workloads: [short, { ...short, name: "api" }] }),
+    "2 services would fall below their minimum",
+  );
+  const shortAlready = { ...short, readyBefore: 1 };
+  assert.equal(
+    await lastLine({ workloads: [shortAlready], notes: ["most nodes would be lost at once"] }),
+    "lost pods would not be replaced: the note says why",
+  );
 });
 
 test("the loss of any one node", async () => {

@@ -24,7 +24,7 @@ export function describeWhatIf(found: WhatIfResponse, paint: Paint): string {
     ...(resources.length === 0 ? [] : [describeResources(resources, paint)]),
     ...notes.map((note) => `${paint("strong", plainText(note))}\n`),
   ];
-  const verdict = isAny ? anyVerdict(safe, losses.length, nodesTried) : verdictOf(safe, workloads.length);
+  const verdict = isAny ? anyVerdict(safe, losses.length, nodesTried) : verdictOf(safe, workloads);
   return `${parts.join("\n")}${parts.length === 0 ? "" : "\n"}${paint(safe ? "good" : "bad", verdict)}\n`;
 }
 
@@ -114,10 +114,26 @@ function namesOf(nodes: readonly NodePods[]): string {
   return more === 0 ? named.join(", ") : `${named.join(", ")} and ${more} more ${noun(more, "node")}`;
 }
 
-function verdictOf(safe: boolean, changed: number): string {
-  if (safe && changed === 0) return "nothing would change for any pod";
+function verdictOf(safe: boolean, workloads: readonly WorkloadOutcome[]): string {
+  if (safe && workloads.length === 0) return "nothing would change for any pod";
   if (safe) return "every pod finds a node, and no service falls below its minimum";
-  return "not without harm: see what waits or falls below its minimum";
+  const waiting = workloads
+    .flatMap(({ waiting }) => waiting)
+    .reduce((sum, { pods, already }) => sum + pods - already, 0);
+  const short = workloads.filter(isBelowMinimum).length;
+  const parts = [
+    ...(waiting > 0 ? [`${waiting} ${noun(waiting, "pod")} would wait for a node`] : []),
+    ...(short > 0
+      ? [`${short} ${noun(short, "service")} would fall below ${short === 1 ? "its" : "their"} minimum`]
+      : []),
+  ];
+  // With too many nodes lost at once the coordinator replaces no pod, and its note says so.
+  return parts.length === 0 ? "lost pods would not be replaced: the note says why" : parts.join(", and ");
+}
+
+/** Reports whether the workload falls below its minimum, and further than it is now. */
+function isBelowMinimum({ readyBefore, readyLowest, minimum = 0 }: WorkloadOutcome): boolean {
+  return readyLowest < Math.min(minimum, readyBefore);
 }
 
 function anyVerdict(safe: boolean, bad: number, tried: number): string {

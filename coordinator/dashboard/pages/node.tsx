@@ -179,7 +179,7 @@ function Outcome({ outcome }: { readonly outcome: WhatIfAnswer }) {
         <Badge tone={outcome.safe ? "good" : "bad"}>
           {outcome.safe
             ? "Every pod finds a node, and no service falls below its minimum."
-            : "Not every workload keeps what it needs."}
+            : "Pods would wait for a node, or a service would fall below its minimum."}
         </Badge>
       </p>
       {workloads.length === 0 && <p>No workload is affected.</p>}
