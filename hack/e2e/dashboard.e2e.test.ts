@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { WorkspacePhase } from "@forage/proto/core";
-import type { Browser, Page } from "playwright-core";
+import type { Browser, BrowserContext, Page } from "playwright-core";
 import { findAccessFaults, startBrowser } from "../lib/browser.ts";
 import { startTestHost, type TestHost } from "../lib/test-host.ts";
 import { webManifest } from "../system/manifests.ts";
@@ -20,7 +20,10 @@ describe("the dashboard in a browser, over real pods", { concurrency: false }, (
   let host: TestHost;
   let system: System;
   let browser: Browser;
+  let context: BrowserContext;
   let page: Page;
+  /** A second window, which shows a pod while the other one goes on. */
+  let window: Page;
   let token: string;
   const complaints: string[] = [];
 
@@ -30,6 +33,8 @@ describe("the dashboard in a browser, over real pods", { concurrency: false }, (
     system = await startSystem(host, {
       agent: { workspaces: { enabled: true } },
       coordinator: {
+        // Nodes measure their pods as often.
+        autoscaling: { intervalSeconds: 1 },
         workspaces: {
           enabled: true,
           classes: [{ id: "small", cpu: "10m", memory: "32Mi" }],
@@ -38,10 +43,11 @@ describe("the dashboard in a browser, over real pods", { concurrency: false }, (
       },
     });
     browser = await starting;
-    page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
-    page.setDefaultTimeout(60_000);
-    page.on("pageerror", ({ message }) => complaints.push(message));
-    page.on("console", (message) => {
+    context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
+    context.setDefaultTimeout(60_000);
+    page = await context.newPage();
+    context.on("weberror", (thrown) => complaints.push(thrown.error().message));
+    context.on("console", (message) => {
       if (message.type() === "error" && !message.text().includes("401")) complaints.push(message.text());
     });
     token = readFileSync(system.tokenFile, "utf8").trim();
@@ -69,12 +75,12 @@ describe("the dashboard in a browser, over real pods", { concurrency: false }, (
     await page.getByRole("heading", { name: heading, level: 1 }).waitFor();
   }
 
-  async function checked(name: string): Promise<void> {
+  async function checked(name: string, shown = page): Promise<void> {
     if (PICTURES !== undefined) {
       mkdirSync(PICTURES, { recursive: true });
-      await page.screenshot({ path: join(PICTURES, `dashboard-${name}.png`) });
+      await shown.screenshot({ path: join(PICTURES, `dashboard-${name}.png`) });
     }
-    assert.deepEqual(await findAccessFaults(page), [], name);
+    assert.deepEqual(await findAccessFaults(shown), [], name);
   }
 
   test("a token opens it, and what is deployed appears without a reload", LIMIT, async () => {
@@ -91,6 +97,9 @@ describe("the dashboard in a browser, over real pods", { concurrency: false }, (
     await apply(webManifest({ image: host.image, replicas: 2, command: ["sh", "-c", SERVE] }));
     await page.getByText("2 pods · 2 ready").waitFor();
     await checked("pods");
+    const pod = await page.getByRole("link", { name: /^web-/ }).first().getAttribute("href");
+    window = await context.newPage();
+    await window.goto(new URL(pod ?? "", page.url()).href);
     await visit("fleet", "Fleet");
     await checked("fleet");
   });
@@ -113,7 +122,6 @@ describe("the dashboard in a browser, over real pods", { concurrency: false }, (
     await page.getByText("2 pods · 2 ready").waitFor();
     await page.getByRole("link", { name: /^web-/ }).first().click();
     await page.getByRole("region", { name: "Why" }).waitFor();
-    await checked("pod");
     await page.getByRole("link", { name: "logs", exact: true }).click();
     await page.getByText("the second line").waitFor();
     await checked("logs");
@@ -128,6 +136,18 @@ describe("the dashboard in a browser, over real pods", { concurrency: false }, (
     await page.getByText("Ended with exit code 5").waitFor();
     await page.getByRole("link", { name: "events", exact: true }).click();
     await page.getByText("Scheduled").first().waitFor();
+  });
+
+  test("the page of a pod draws what it uses, from when the page was opened", LIMIT, async () => {
+    for (const [title, now] of [
+      ["CPU in use, cores", /^CPU in use, cores: [\d.]+ now$/],
+      ["Memory in use", /^Memory in use: [\d.]+ [KMG]iB now$/],
+    ] as const) {
+      await window.getByRole("figure", { name: now }).waitFor();
+      assert.ok((await linePixels(window, title)) > 50, `a line is drawn in "${title}"`);
+    }
+    await checked("pod", window);
+    await window.close();
   });
 
   test("a rollback and a drain show what they will do before they do it", LIMIT, async () => {
@@ -270,3 +290,18 @@ describe("the dashboard in a browser, over real pods", { concurrency: false }, (
     assert.deepEqual(complaints, []);
   });
 });
+
+/** Returns how many pixels of a graph have the colour of its line. A single point draws none. */
+async function linePixels(page: Page, title: string): Promise<number> {
+  const canvas = `figure[aria-label^=${JSON.stringify(title)}] canvas`;
+  const count = await page.evaluate(`(() => {
+    const canvas = document.querySelector(${JSON.stringify(canvas)});
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    const near = (at, value) => Math.abs(data[at] - value) < 16;
+    let count = 0;
+    for (let at = 0; at < data.length; at += 4)
+      if (near(at, 0x2e) && near(at + 1, 0x9e) && near(at + 2, 0x5b) && data[at + 3] > 200) count++;
+    return count;
+  })()`);
+  return Number(count);
+}

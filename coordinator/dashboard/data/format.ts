@@ -36,7 +36,9 @@ export function bytes(count: number): string {
 }
 
 export function cores(milli: number): string {
-  return milli >= 10_000 ? `${(milli / 1000).toFixed(0)}` : `${(milli / 1000).toFixed(milli < 1000 ? 2 : 1)}`;
+  if (milli >= 10_000) return (milli / 1000).toFixed(0);
+  const isTiny = milli > 0 && milli < 10;
+  return (milli / 1000).toFixed(isTiny ? 3 : milli < 1000 ? 2 : 1);
 }
 
 export function percent(part: number, whole: number): number {

@@ -1,8 +1,10 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { HistoryView } from "../../src/dashboard/history-view.ts";
-import { appended, type Points } from "../parts/plot.tsx";
+import type { HistoryView, PresentView } from "../../src/dashboard/history-view.ts";
+import { appended, MAX_POINTS, type Points } from "../parts/plot.tsx";
 import { answeredJson } from "./api.ts";
 
+/** About as often as nodes measure their pods. */
+const READ_MS = 10_000;
 const RETRY_MS = 60_000;
 
 /**
@@ -39,32 +41,51 @@ export function useHistory<Name extends string>(
   return points !== undefined && points.times.length >= 2 ? points : undefined;
 }
 
-/** Returns the samples of a node or pod, read again for each new one. Undefined until there are two. */
+/**
+ * Returns the samples that the path answers with, and the values of the times at which it was read since. So a page that is
+ * open has a graph before there are two samples. Undefined until there are two points.
+ */
 export function useSamples<Name extends string>(path: string): Points<Name> | undefined {
   const [points, setPoints] = useState<Points<Name>>();
   useEffect(() => {
     let timer = 0;
     let gone = false;
-    const read = (): void => {
-      answeredJson<HistoryView<Name>>(path).then(
+    let read: readonly PresentView<Name>[] = [];
+    const readAgain = (): void => {
+      answeredJson<PresentView<Name>>(path).then(
         (view) => {
           if (gone) return;
-          setPoints(pointsOf(view));
-          timer = window.setTimeout(read, view.intervalMs);
+          read = withPresent(read, view);
+          setPoints(read.reduce((all, { nowMs, now }) => appended(all, nowMs / 1000, now), pointsOf(view)));
+          timer = window.setTimeout(readAgain, READ_MS);
         },
         () => {
-          if (!gone) timer = window.setTimeout(read, RETRY_MS);
+          if (!gone) timer = window.setTimeout(readAgain, RETRY_MS);
         },
       );
     };
     setPoints(undefined);
-    read();
+    readAgain();
     return () => {
       gone = true;
       clearTimeout(timer);
     };
   }, [path]);
   return points !== undefined && points.times.length >= 2 ? points : undefined;
+}
+
+/** Returns the answers whose values are known and newer than the samples, the newest included. */
+function withPresent<Name extends string>(
+  before: readonly PresentView<Name>[],
+  view: PresentView<Name>,
+): readonly PresentView<Name>[] {
+  const lastSampleSeconds = pointsOf(view).times.at(-1) ?? 0;
+  return [...before, view]
+    .filter(
+      ({ nowMs, now }) =>
+        nowMs / 1000 > lastSampleSeconds && !Object.values(now).every((value) => value === null),
+    )
+    .slice(-MAX_POINTS);
 }
 
 function pointsOf<Name extends string>({ startMs, intervalMs, series }: HistoryView<Name>): Points<Name> {

@@ -11,6 +11,9 @@ interface Graph {
   readonly text: (value: number) => string;
 }
 
+/** An idle pod uses less than a hundredth of a processor. */
+const LEAST_TOP_MILLI = 10;
+
 const count = (value: number): string => `${value}`;
 
 const GRAPHS: readonly Graph[] = [
@@ -56,6 +59,7 @@ export function UsageGraphs({ of }: UsageGraphsProps) {
         times={points.times}
         lines={[{ name: "cpuMilli", values: points.cpuMilli }]}
         text={cores}
+        leastTop={LEAST_TOP_MILLI}
       />
       <Plot
         title="Memory in use"

@@ -12,16 +12,18 @@ export interface PlotProps {
   /** The lines, the first one filled. */
   readonly lines: readonly { readonly name: string; readonly values: Values }[];
   readonly text: (value: number) => string;
+  /** The least value of the top of the graph, so that a line of zeros has a scale. Default: 1. */
+  readonly leastTop?: number;
 }
 
 const HEIGHT_PX = 140;
-const MAX_POINTS = 480;
+export const MAX_POINTS = 480;
 const COLOURS = ["#2e9e5b", "#b7791f"] as const;
 /** Lines differ by more than their colour. */
 const DASHES = [[], [6, 4]] as const;
 
 /** A graph over time. Its last values are in its label, for those who don't see it. */
-export function Plot({ title, times, lines, text }: PlotProps) {
+export function Plot({ title, times, lines, text, leastTop = 1 }: PlotProps) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | undefined>(undefined);
   const names = lines.map(({ name }) => name).join();
@@ -32,7 +34,7 @@ export function Plot({ title, times, lines, text }: PlotProps) {
   useEffect(() => {
     const element = box.current;
     if (element === null) return undefined;
-    const made = new uPlot(optionsOf({ names, text, width: element.clientWidth }), data, element);
+    const made = new uPlot(optionsOf({ names, text, leastTop, width: element.clientWidth }), data, element);
     plot.current = made;
     const resized = new ResizeObserver(() => made.setSize({ width: element.clientWidth, height: HEIGHT_PX }));
     resized.observe(element);
@@ -40,7 +42,7 @@ export function Plot({ title, times, lines, text }: PlotProps) {
       resized.disconnect();
       made.destroy();
     };
-  }, [names, text]);
+  }, [names, text, leastTop]);
   useEffect(() => {
     plot.current?.setData(data);
   }, [times, lines]);
@@ -62,10 +64,12 @@ function lastOf(values: Values, text: PlotProps["text"]): string {
 function optionsOf({
   names,
   text,
+  leastTop,
   width,
 }: {
   readonly names: string;
   readonly text: PlotProps["text"];
+  readonly leastTop: number;
   readonly width: number;
 }): uPlot.Options {
   const style = getComputedStyle(document.body);
@@ -82,7 +86,7 @@ function optionsOf({
     height: HEIGHT_PX,
     legend: { show: false },
     cursor: { y: false },
-    scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] } },
+    scales: { y: { range: (_, __, max) => [0, Math.max((max ?? 0) * 1.1, leastTop)] } },
     axes: [axis, { ...axis, size: 70, values: (_, ticks) => ticks.map(text) }],
     series: [{}, ...names.split(",").map((_, index) => line(index))],
   };
@@ -97,7 +101,7 @@ export type Points<Name extends string> = Readonly<Record<Name, Values>> & {
 export function appended<Name extends string>(
   before: Points<Name>,
   time: number,
-  now: Readonly<Record<Name, number>>,
+  now: Readonly<Record<Name, number | null>>,
 ): Points<Name> {
   const names = Object.keys(now) as Name[];
   const values = names.map((name) => [name, [...before[name], now[name]].slice(-MAX_POINTS)]);

@@ -24,3 +24,11 @@ export interface HistoryView<Name extends string> {
   /** The samples of each series, oldest first. Null: not known. */
   readonly series: Readonly<Record<Name, readonly (number | null)[]>>;
 }
+
+/** Samples, and the values at the time of the answer, which the next sample may come long after. */
+export interface PresentView<Name extends string> extends HistoryView<Name> {
+  /** The time of the answer, in milliseconds since the epoch. */
+  readonly nowMs: number;
+  /** Null: not known. */
+  readonly now: Readonly<Record<Name, number | null>>;
+}

@@ -5,7 +5,7 @@ import { PodMetricsSample } from "@forage/proto/forage/agent/v1/agent";
 import { aNode, aPod } from "../../test/support/entries.ts";
 import { HandFedState } from "../../test/support/hand-fed-state.ts";
 import { PodMetrics } from "../metrics/pod-metrics.ts";
-import type { HistoryView, UsageSeries } from "./history-view.ts";
+import type { PresentView, UsageSeries } from "./history-view.ts";
 import { UsageHistory } from "./usage-history.ts";
 
 const INTERVAL_MS = 60_000;
@@ -40,7 +40,7 @@ function aHistory(limits: { readonly maxNodes?: number; readonly maxPods?: numbe
   };
 }
 
-const count = ({ series }: HistoryView<UsageSeries>): number => series.cpuMilli.length;
+const count = ({ series }: PresentView<UsageSeries>): number => series.cpuMilli.length;
 
 test("samples nodes and pods once a minute, and marks times without a value", () => {
   const { clock, fed, measure, setNode, history } = aHistory();
@@ -57,6 +57,8 @@ test("samples nodes and pods once a minute, and marks times without a value", ()
     startMs: clock.nowMs() - 2 * INTERVAL_MS,
     intervalMs: INTERVAL_MS,
     series: { cpuMilli: [500, null, 900], memoryBytes: [GIBIBYTE, null, GIBIBYTE] },
+    nowMs: clock.nowMs(),
+    now: { cpuMilli: 900, memoryBytes: GIBIBYTE },
   });
   assert.deepEqual(
     history.pod("shop", "web-1").series,
@@ -69,6 +71,22 @@ test("samples nodes and pods once a minute, and marks times without a value", ()
   assert.equal(history.bytes, BYTES_PER_RING, "only the node is left");
   history.close();
   assert.equal(clock.pending, 0);
+});
+
+test("answers with the present values before there is a sample, and with none that are not known", () => {
+  const { clock, measure, setNode, history } = aHistory();
+  const unknown = { cpuMilli: null, memoryBytes: null };
+  assert.deepEqual(history.node("n1").now, unknown);
+  assert.deepEqual(history.node("gone").now, unknown);
+  assert.deepEqual(history.pod("shop", "gone").now, unknown);
+  setNode("n1", 500);
+  measure("web-1");
+  clock.advance(1);
+  const pod = history.pod("shop", "web-1");
+  assert.deepEqual(pod.now, { cpuMilli: null, memoryBytes: GIBIBYTE });
+  assert.deepEqual([count(pod), pod.nowMs], [0, clock.nowMs()]);
+  assert.deepEqual(history.node("n1").now, { cpuMilli: 500, memoryBytes: GIBIBYTE });
+  history.close();
 });
 
 test("keeps four hours in memory of a fixed size, oldest first", () => {

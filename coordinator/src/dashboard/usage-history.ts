@@ -1,7 +1,7 @@
 import { nodeUsage, type PodUsageSource, podUsage } from "../api/operator/usage-view.ts";
 import type { ClusterView } from "../state/cluster-view.ts";
 import type { Clock } from "../time/clock.ts";
-import { type HistoryView, USAGE_SERIES, type UsageSeries } from "./history-view.ts";
+import { type PresentView, USAGE_SERIES, type UsageSeries } from "./history-view.ts";
 import { SampleRing } from "./sample-ring.ts";
 
 export interface UsageHistoryOptions {
@@ -45,18 +45,26 @@ export class UsageHistory {
   }
 
   /** Returns the samples of a node. There are none before its first heartbeats, and beyond the limit of graphs. */
-  node(name: string): HistoryView<UsageSeries> {
-    return (this.#nodes.get(name) ?? emptyRing()).view();
+  node(name: string): PresentView<UsageSeries> {
+    const node = this.#options.state.node(name);
+    return this.#view(this.#nodes.get(name), node && sampleOf(nodeUsage(node.health)));
   }
 
   /** Returns the samples of a pod. There are none before it runs, and beyond the limit of graphs. */
-  pod(namespace: string, name: string): HistoryView<UsageSeries> {
-    const uid = this.#options.state.pod(namespace, name)?.record.uid ?? "";
-    return (this.#pods.get(uid) ?? emptyRing()).view();
+  pod(namespace: string, name: string): PresentView<UsageSeries> {
+    const { state, usage } = this.#options;
+    const pod = state.pod(namespace, name);
+    const now = pod === undefined ? undefined : sampleOf(podUsage(state, pod, usage));
+    return this.#view(this.#pods.get(pod?.record.uid ?? ""), now);
   }
 
   close(): void {
     this.#cancel();
+  }
+
+  #view(ring: Ring | undefined, { cpuMilli, memoryBytes }: Sample = UNKNOWN): PresentView<UsageSeries> {
+    const now = { cpuMilli: orNull(cpuMilli), memoryBytes: orNull(memoryBytes) };
+    return { ...(ring ?? emptyRing()).view(), nowMs: this.#options.clock.nowMs(), now };
   }
 
   #later(): void {
@@ -95,6 +103,10 @@ function takeEach(
 
 function emptyRing(): Ring {
   return new SampleRing({ names: USAGE_SERIES, intervalMs: INTERVAL_MS, maxSamples: MAX_SAMPLES });
+}
+
+function orNull(value: number): number | null {
+  return Number.isNaN(value) ? null : value;
 }
 
 function sampleOf(usage: ReturnType<typeof nodeUsage>): Sample | undefined {
