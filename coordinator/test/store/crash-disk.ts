@@ -1,5 +1,7 @@
+import type { DirectoryLock } from "@forage/identity/directory-lock";
 import type { Database } from "../../src/store/level/database.ts";
 import { type Disk, SYSTEM_DISK } from "../../src/store/level/disk.ts";
+import type { MemoryLocks } from "./memory-locks.ts";
 
 /** A disturbance of a run at one of its steps. Steps are counted from 1. */
 export interface Disturbance {
@@ -11,10 +13,11 @@ export interface Disturbance {
 
 /**
  * The system's disk, whose process ends or fails at one step. A step is a system call that changes something, or a
- * write of LevelDB.
+ * write of LevelDB. Locks are in memory, because a real one starts a process.
  */
 export class CrashDisk implements Disk {
   readonly #disturbance: Disturbance;
+  readonly #locks: MemoryLocks;
   /** Steps that were begun. */
   steps = 0;
   /** Whether the step at which something happens was reached. */
@@ -22,7 +25,8 @@ export class CrashDisk implements Disk {
   /** The last step, for the message of a failed test. */
   last = "";
 
-  constructor(disturbance: Disturbance = {}) {
+  constructor(locks: MemoryLocks, disturbance: Disturbance = {}) {
+    this.#locks = locks;
     this.#disturbance = disturbance;
   }
 
@@ -79,6 +83,10 @@ export class CrashDisk implements Disk {
 
   syncDirectory(path: string): void {
     this.#step("syncDirectory", path, () => SYSTEM_DISK.syncDirectory(path));
+  }
+
+  lock(dir: string): Promise<DirectoryLock | undefined> {
+    return this.#locks.take(dir);
   }
 
   async openDatabase(dir: string): Promise<Database> {

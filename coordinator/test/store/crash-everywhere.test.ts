@@ -9,9 +9,13 @@ import { openLevelStore, restoreLevelStore, StoreError, salvageLevelStore } from
 import type { Disk } from "../../src/store/level/disk.ts";
 import { CrashDisk, type Disturbance } from "./crash-disk.ts";
 import { databaseFiles } from "./damage.ts";
+import { MemoryLocks } from "./memory-locks.ts";
 
 /** Tries all second disturbances of each first one (minutes), not just one that a seed chooses. */
 const ALL = process.env.FORAGE_CRASH_ALL === "1";
+
+/** Shared by all openings: one that leaves its lock held makes the next one fail. */
+const LOCKS = new MemoryLocks();
 
 /** Synchronous writes cost nothing in memory. */
 const TEMP = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
@@ -76,10 +80,11 @@ describe("no acknowledged record is lost, whatever step the process ends or fail
 
 /** The store opens after a recovery that nothing disturbs, and holds everything in the ledger. */
 async function check(world: World, message: string): Promise<void> {
-  await recover(world, new CrashDisk()).catch((cause: unknown) => {
+  const disk = new CrashDisk(LOCKS);
+  await recover(world, disk).catch((cause: unknown) => {
     throw new Error(`does not recover after ${message}`, { cause });
   });
-  const store = await open(world);
+  const store = await open(world, disk);
   try {
     for (const [key, value] of world.ledger) {
       const found = await store.get(key);
@@ -128,7 +133,7 @@ async function restore({ dir, backup }: World, disk: Disk): Promise<void> {
 
 /** Runs it with a disturbance; returns what happened. */
 async function disturbed(run: Scenario["run"], world: World, disturbance: Disturbance): Promise<string> {
-  const disk = new CrashDisk(disturbance);
+  const disk = new CrashDisk(LOCKS, disturbance);
   const error = await run(world, disk).catch((error: unknown) => error);
   const outcome = error instanceof Error ? error.message : "it succeeded";
   return `${JSON.stringify(disturbance)} at ${disk.last}: ${outcome}`;
@@ -145,7 +150,7 @@ async function secondDisturbances(root: string, crashed: World, random: Random):
 }
 
 async function disturbancesOf(run: Scenario["run"], world: World): Promise<Disturbance[]> {
-  const disk = new CrashDisk();
+  const disk = new CrashDisk(LOCKS);
   await run(world, disk).catch((error: unknown) => {
     if (!(error instanceof StoreError)) throw error;
   });

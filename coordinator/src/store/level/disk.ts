@@ -18,6 +18,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { type DirectoryLock, lockDirectory } from "@forage/identity/directory-lock";
 import { type Database, openDatabase, repairDatabase } from "./database.ts";
 
 /**
@@ -41,6 +42,8 @@ export interface Disk {
   close(fd: number): void;
   /** Makes the names in a directory durable. */
   syncDirectory(path: string): void;
+  /** Takes the lock of the directory, which ends with the process. Undefined: it is held, also by another caller in this process. */
+  lock(dir: string): Promise<DirectoryLock | undefined>;
   openDatabase(dir: string): Promise<Database>;
   repairDatabase(dir: string): Promise<void>;
 }
@@ -60,6 +63,7 @@ export const SYSTEM_DISK: Disk = {
   syncLater: syncData,
   close: closeSync,
   syncDirectory,
+  lock: lockDirectory,
   openDatabase,
   repairDatabase,
 };

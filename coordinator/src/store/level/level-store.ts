@@ -56,8 +56,9 @@ export type LevelStore = DurableStore;
  */
 export async function openLevelStore(options: LevelStoreOptions): Promise<LevelStore> {
   const files = storeFiles(options.dir);
-  (options.disk ?? SYSTEM_DISK).makeDirectory(files.dir);
-  const ownership = await Ownership.take(files.dir);
+  const disk = options.disk ?? SYSTEM_DISK;
+  disk.makeDirectory(files.dir);
+  const ownership = await Ownership.take(files.dir, disk);
   try {
     return await openOwned(options, files, ownership);
   } catch (error) {

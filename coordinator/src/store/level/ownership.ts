@@ -1,5 +1,6 @@
-import { type DirectoryLock, lockDirectory } from "@forage/identity/directory-lock";
+import type { DirectoryLock } from "@forage/identity/directory-lock";
 import { StoreError } from "../store-error.ts";
+import type { Disk } from "./disk.ts";
 
 /**
  * Holds the directory for this one opening of the store: a second one, in this process or another, gets LOCKED.
@@ -16,8 +17,8 @@ export class Ownership {
     this.#lock = lock;
   }
 
-  static async take(dir: string): Promise<Ownership> {
-    const lock = await lockDirectory(dir).catch((cause: unknown) => {
+  static async take(dir: string, disk: Pick<Disk, "lock">): Promise<Ownership> {
+    const lock = await disk.lock(dir).catch((cause: unknown) => {
       throw new StoreError("IO_ERROR", `the store in ${dir} can't be guarded`, { cause });
     });
     if (lock !== undefined) return new Ownership(lock);

@@ -35,7 +35,7 @@ export async function restoreLevelStore(options: RestoreOptions): Promise<Restor
   const files = storeFiles(dir);
   checkEmpty(files);
   disk.makeDirectory(dir);
-  const ownership = await Ownership.take(dir);
+  const ownership = await Ownership.take(dir, disk);
   try {
     const revision = info.revision + RESTORE_REVISION_GAP;
     const meta = { id: info.store, epoch, opens: 0, lineage: randomUUID() };

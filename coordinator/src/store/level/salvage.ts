@@ -41,7 +41,7 @@ export interface SalvageOptions {
 export async function salvageLevelStore({ dir, disk = SYSTEM_DISK }: SalvageOptions): Promise<SalvageReport> {
   const files = storeFiles(dir);
   if (!existsSync(dir)) throw new StoreError("INVALID_ARGUMENT", `${dir} does not exist`);
-  const ownership = await Ownership.take(dir);
+  const ownership = await Ownership.take(dir, disk);
   try {
     finishSalvage(disk, files);
     Evidence.restore(disk, files);
