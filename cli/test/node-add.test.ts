@@ -20,7 +20,7 @@ test("prints the command for the new host, with the address that the coordinator
   const { stdout, exitCode } = await forage("node add");
   assert.deepEqual(
     [exitCode, stdout],
-    [0, "sudo forage-agent join --coordinator forage.example:7600 FLT1.x\n"],
+    [0, "echo FLT1.x | sudo forage-agent join --coordinator forage.example:7600\n"],
   );
 });
 
@@ -29,7 +29,7 @@ test("binds the token to the name, and gives the node its labels and taints", as
   const line =
     "node add edge-2 --label zone=a --taint new=1:NoSchedule --ttl 5m --coordinator 192.0.2.9:7600";
   const { stdout } = await forage(line);
-  assert.equal(stdout, "sudo forage-agent join --name edge-2 --coordinator 192.0.2.9:7600 FLT1.x\n");
+  assert.equal(stdout, "echo FLT1.x | sudo forage-agent join --name edge-2 --coordinator 192.0.2.9:7600\n");
   assert.deepEqual(fake.requests("createJoinToken"), [
     {
       ...{ ttlSeconds: 300, nodeName: "edge-2", reusable: false, labels: { zone: "a" } },
@@ -42,7 +42,7 @@ test("prints the parts as JSON", async () => {
   const { stdout } = await forage("node add -o json");
   const answer = JSON.parse(stdout);
   assert.equal(answer.token, "FLT1.x");
-  assert.match(answer.command, /^sudo forage-agent join /);
+  assert.match(answer.command, /^echo FLT1\.x \| sudo forage-agent join /);
 });
 
 test("refuses an address that would be more than one word in the command", async () => {

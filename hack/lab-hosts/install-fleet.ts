@@ -53,18 +53,15 @@ export async function installFleet(lab: Lab, { step }: Progress): Promise<void> 
 /** Installs the agent and joins the fleet with the line that the coordinator's host has printed. */
 export async function installAgent(lab: Lab, host: LabHost): Promise<void> {
   await usePackages(lab, host);
-  await provision(lab, host.name, "install-agent.sh", await joinCommand(lab, host));
+  await provision(lab, host.name, "install-agent.sh", ["sh", "-c", await joinLine(lab, host)]);
 }
 
-/** Returns the command that joins the host, from `forage node add`. */
-export async function joinCommand(lab: Lab, { name, labels }: LabHost): Promise<readonly string[]> {
+/** Returns the line of a shell that joins the host, from `forage node add`. Root runs it, without sudo. */
+export async function joinLine(lab: Lab, { name, labels }: LabHost): Promise<string> {
   const flags = Object.entries(labels).flatMap(([key, value]) => ["--label", `${key}=${value}`]);
   const address = `${lab.coordinator.address}:7600`;
   const { stdout } = await lab.forage(["node", "add", name, "--coordinator", address, ...flags]);
-  return stdout
-    .trim()
-    .replace(/^sudo /, "")
-    .split(" ");
+  return stdout.trim().replace("| sudo ", "| ");
 }
 
 async function provision(lab: Lab, host: string, script: string, args: readonly string[]): Promise<void> {

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { showProgress } from "../instance/progress.ts";
-import { joinCommand, providePackages, usePackages } from "../lab-hosts/install-fleet.ts";
+import { joinLine, providePackages, usePackages } from "../lab-hosts/install-fleet.ts";
 import { Lab } from "../lab-hosts/lab.ts";
 import { planHosts } from "../lab-hosts/lab-plan.ts";
 import { loadImage } from "../lab-hosts/load-image.ts";
@@ -75,11 +75,11 @@ export class LabFleet {
     await this.onHost("coordinator", "apt-get -qq --yes install forage-coordinator");
   }
 
-  /** Installs the agent and joins with the one command that an operator pastes. Returns the part of it that joins. */
-  async joinHost(name: string): Promise<readonly string[]> {
-    const command = await joinCommand(this.lab, this.lab.host(name));
-    await this.onHost(name, `apt-get -qq --yes install forage-agent && ${command.join(" ")}`);
-    return command;
+  /** Installs the agent and joins with the one line that an operator pastes. Returns the part of it that joins. */
+  async joinHost(name: string): Promise<string> {
+    const line = await joinLine(this.lab, this.lab.host(name));
+    await this.onHost(name, `apt-get -qq --yes install forage-agent && ${line}`);
+    return line;
   }
 
   /** Lets the hosts start containers of IMAGE. */

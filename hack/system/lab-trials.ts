@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { joinCommand } from "../lab-hosts/install-fleet.ts";
+import { joinLine } from "../lab-hosts/install-fleet.ts";
 import { type LabFleet, LIMIT_MS } from "./lab-fleet.ts";
 import { NAMESPACE, timed } from "./lab-scene.ts";
 
@@ -56,13 +56,9 @@ export async function boundLogsWithoutAgent(fleet: LabFleet, name: string): Prom
 /**
  * Shows that these are refused: a token of another namespace, a join token that was used, one for another host, and the identity of a
  * host that was removed; and that the audit log has them. The host joins again at the end.
- * @param used the command with which the host has joined
+ * @param used the line with which the host has joined
  */
-export async function refuseForeignCredentials(
-  fleet: LabFleet,
-  name: string,
-  used: readonly string[],
-): Promise<void> {
+export async function refuseForeignCredentials(fleet: LabFleet, name: string, used: string): Promise<void> {
   const { lab, scene } = fleet;
   const create = "forage token create --role editor --namespace shop --ttl 1d";
   await fleet.onHost("coordinator", `umask 077 && ${create} > ${TOKEN_FILE}`);
@@ -78,14 +74,16 @@ export async function refuseForeignCredentials(
   });
   await fleet.onHost(name, "systemctl stop forage-agent && mv /var/lib/forage/agent/identity /root/");
   const host = lab.host(name);
-  const other = await joinCommand(lab, { ...host, name: "h9" });
-  const stolen = other.map((word) => (word === "h9" ? name : word));
-  for (const command of [used, stolen]) {
-    const { exitCode, stderr } = await lab.exec(name, command, { allowFailure: true, timeoutMs: LIMIT_MS });
+  const other = await joinLine(lab, { ...host, name: "h9" });
+  const stolen = other.replace(" --name h9 ", ` --name ${name} `);
+  assert.notEqual(stolen, other);
+  const options = { allowFailure: true, timeoutMs: LIMIT_MS };
+  for (const line of [used, stolen]) {
+    const { exitCode, stderr } = await lab.exec(name, ["sh", "-c", line], options);
     assert.notEqual(exitCode, 0);
     assert.match(stderr, /token/);
   }
-  await lab.exec(name, await joinCommand(lab, host), { timeoutMs: LIMIT_MS });
+  await fleet.onHost(name, await joinLine(lab, host));
   await scene.allReady();
 
   const refusals = await scene.refusals();

@@ -14,10 +14,12 @@ const { token } = mintJoinToken({
 });
 const SETTINGS = "/etc/forage/agent.yaml.d/50-join.yaml";
 const TOKEN = "/etc/forage/join-token";
+const WRITTEN = "the files are written; the agent joins when it is started";
 
 test("writes the settings and the token, starts the agent, waits until it is ready and removes the token", async () => {
   const host = aHost([undefined, ["coordinator: joining"], ["coordinator: joining"], []]);
-  await join(host, ["--coordinator", "[2001:db8::1]:7600", "--name", "edge-2", token]);
+  host.files.set("-", { text: token, mode: 0o600 });
+  await join(host, ["--coordinator", "[2001:db8::1]:7600", "--name", "edge-2", "--token-file", "-"]);
   assert.deepEqual(parse(host.files.get(SETTINGS)?.text ?? ""), {
     ...{ coordinator: "[2001:db8::1]:7600", nodeName: "edge-2", joinTokenFile: TOKEN },
   });
@@ -71,10 +73,27 @@ test("reads the token from a file, and refuses what is no token before it writes
   assert.equal(other.files.size, 0);
 });
 
+test("reads the token from standard input, and warns of one in the command line", async () => {
+  const host = aHost([[]]);
+  host.files.set("-", { text: `${token}\n`, mode: 0o600 });
+  await join(host, ["--no-start"]);
+  assert.equal(host.files.get(TOKEN)?.text, `${token}\n`);
+  assert.deepEqual(host.lines, [WRITTEN]);
+
+  const older = aHost([[]]);
+  await join(older, ["--no-start", token]);
+  assert.equal(older.files.get(TOKEN)?.text, `${token}\n`);
+  assert.match(
+    String(older.lines[0]),
+    /^warning: others on this host can read the token in the command line/,
+  );
+
+  await assert.rejects(join(aHost([[]]), []), { exitCode: 2, message: /standard input holds no token/ });
+});
+
 test("refuses lines that are not complete with the usage", () => {
   for (const line of [
     [],
-    ["join"],
     ["join", "a", "b"],
     ["join", "a", "--token-file", "b"],
     ["join", "a", "--timeout", "0"],

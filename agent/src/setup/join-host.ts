@@ -15,6 +15,7 @@ export interface Readiness {
 
 /** The host as the task needs it. */
 export interface JoiningHost {
+  /** Reads a file, or a line of standard input (`-`). */
   readonly readText: (path: string) => Promise<string>;
   /** Creates directories as needed, and replaces the file at once. */
   readonly writeText: (path: string, text: string, mode: number) => Promise<void>;
@@ -34,11 +35,14 @@ type JoinTask = Extract<SetupTask, { readonly type: "join" }>;
 
 const POLL_MS = 500;
 const NO_ANSWER: Readiness = { reasons: ["the agent does not answer yet"], isRefused: false };
+const TOKEN_IN_COMMAND_LINE =
+  "warning: others on this host can read the token in the command line; give it on standard input, as `forage node add` prints it";
 const DEFAULT_TOKEN_FILE = "/etc/forage/join-token";
 const UNITS = ["forage-logs.socket", "forage-agent.service"] as const;
 
 /** Stores the token and the coordinator's address, starts the agent, and returns when it is ready. Throws SetupError. */
 export async function joinHost(task: JoinTask, host: JoiningHost, signal: AbortSignal): Promise<void> {
+  if (task.token !== undefined) host.report(TOKEN_IN_COMMAND_LINE);
   const token = await readToken(task, host);
   const config = await host.readConfig(task.config, flagsOf(task));
   const identity = `${config.dataDir}/identity`;
@@ -68,6 +72,11 @@ export async function joinHost(task: JoinTask, host: JoiningHost, signal: AbortS
 
 async function readToken({ token, tokenFile }: JoinTask, host: JoiningHost): Promise<string> {
   const text = (token ?? (await host.readText(tokenFile ?? "-"))).trim();
+  if (text === "")
+    throw new SetupError(
+      `${tokenFile ?? "standard input"} holds no token: \`forage node add\` prints the whole line`,
+      { exitCode: 2 },
+    );
   try {
     parseJoinToken(text);
   } catch (cause) {

@@ -3,7 +3,6 @@ import { existsSync } from "node:fs";
 import { access, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { dirname } from "node:path";
-import { text } from "node:stream/consumers";
 import { promisify } from "node:util";
 import { systemClock } from "../clock.ts";
 import { type Config, readConfig } from "../config.ts";
@@ -19,7 +18,7 @@ const TOKEN_MAX_BYTES = 4_096;
 export function joiningHost(): JoiningHost {
   return {
     readText: async (path) => {
-      const whole = path === "-" ? await text(process.stdin) : await readFile(path, "utf8");
+      const whole = path === "-" ? await readLine() : await readFile(path, "utf8");
       return whole.slice(0, TOKEN_MAX_BYTES);
     },
     writeText: async (path, content, mode) => {
@@ -39,6 +38,17 @@ export function joiningHost(): JoiningHost {
     clock: systemClock,
     report: (line) => process.stderr.write(`${line}\n`),
   };
+}
+
+/** Reads standard input up to the end of the first line, because a terminal stays open after it. */
+async function readLine(): Promise<string> {
+  if (process.stdin.isTTY) process.stderr.write("the token of `forage node add`: ");
+  let line = "";
+  for await (const chunk of process.stdin.setEncoding("utf8")) {
+    line += String(chunk);
+    if (line.includes("\n") || line.length > TOKEN_MAX_BYTES) break;
+  }
+  return line.split("\n", 1)[0] ?? "";
 }
 
 async function systemctl(...args: readonly string[]): Promise<void> {

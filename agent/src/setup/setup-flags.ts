@@ -5,8 +5,9 @@ import { SetupError } from "./setup-error.ts";
 export type SetupTask =
   | {
       readonly type: "join";
-      /** Undefined: it is in `tokenFile`. */
+      /** The token as it stands in the command line, where others on the host can read it. */
       readonly token: string | undefined;
+      /** Undefined, without `token`: standard input. */
       readonly tokenFile: string | undefined;
       /** Undefined: that of the configuration. */
       readonly coordinator: string | undefined;
@@ -24,15 +25,15 @@ const DEFAULT_CONFIG = "/etc/forage/agent.yaml";
 const DEFAULT_TIMEOUT_SECONDS = 90;
 const TIMEOUT_MAX_SECONDS = 3_600;
 
-export const SETUP_USAGE = `usage: forage-agent join [options] TOKEN    joins this host to a fleet, and returns when the node is Ready
+export const SETUP_USAGE = `usage: forage-agent join [options]          joins this host to a fleet, and returns when the node is Ready
        forage-agent check [options]         examines whether this host can run pods, and says what to do if not
        forage-agent support-bundle [--config FILE] [ARCHIVE]
                                             writes an archive with what an engineer needs to find a fault, without secrets
 
-\`forage node add\` on the coordinator's host prints the whole line.
+join reads its token from standard input. \`forage node add\` on the coordinator's host prints the whole line.
   --coordinator HOST:PORT  the coordinator's gRPC address; default: that of the configuration
   --name NAME              the node's name; default: the host's name
-  --token-file FILE        reads the token from a file instead, "-" is standard input
+  --token-file FILE        reads the token from a file instead
   --config FILE            default: ${DEFAULT_CONFIG}
   --no-start               writes the files only
   --timeout SECONDS        how long to wait until the node is Ready; default: ${DEFAULT_TIMEOUT_SECONDS}
@@ -57,8 +58,8 @@ export function parseSetupTask(argv: readonly string[]): SetupTask {
   const { values, positionals } = parse(() => parseArgs({ args, options, allowPositionals: true }));
   if (values.help) return { type: "help" };
   const [token, ...rest] = positionals;
-  if (rest.length > 0 || (token === undefined) === (values["token-file"] === undefined))
-    throw wrong("join takes one token, or --token-file");
+  if (rest.length > 0 || (token !== undefined && values["token-file"] !== undefined))
+    throw wrong("join takes one token, from standard input or --token-file");
   return {
     type: "join",
     ...{ token, tokenFile: values["token-file"], coordinator: values.coordinator, nodeName: values.name },

@@ -44,7 +44,8 @@ With NAME only a host of this name can join; a host that was reinstalled joins a
     const address = flags.coordinator ?? response.coordinators[0] ?? context.settings.endpoint().server;
     assertAddress(address);
     const name = nodeName === "" ? "" : ` --name ${nodeName}`;
-    const command = `sudo forage-agent join${name} --coordinator ${address} ${response.token}`;
+    // A shell prints the token itself, so that it is in no command line that others on the host can read.
+    const command = `echo ${response.token} | sudo forage-agent join${name} --coordinator ${address}`;
     printOne(
       context,
       () => ({ command, ...(CreateJoinTokenResponse.toJSON(response) as Readonly<Record<string, unknown>>) }),
