@@ -1,11 +1,13 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { describe, test } from "node:test";
+import type { AuditFields } from "@forage/common/audit-chain";
 import { nodeId } from "@forage/identity";
 import { CertificateAuthority } from "@forage/identity/ca";
 import { createKeyAndCsr } from "@forage/identity/csr";
 import { NodeRecord } from "@forage/proto/forage/store/v1/store";
 import { status } from "@grpc/grpc-js";
+import { NO_AUDIT_LOG } from "../src/audit/audit-log.ts";
 import { decodeRecord, encodeRecord } from "../src/model/codec.ts";
 import { nodeKey } from "../src/model/keys.ts";
 import { HollowAgent, join } from "./support/hollow-agent.ts";
@@ -69,32 +71,61 @@ test("a join whose answer was lost is answered again, to the same key only", LIM
   assert.equal(agent.ended, undefined);
 });
 
-test("a join that somebody sends again neither locks the node out nor changes it", LIMIT, async (t) => {
+test(
+  "a join that is sent again after its node has connected is refused and audited, and changes nothing",
+  LIMIT,
+  async (t) => {
+    const entries: AuditFields[] = [];
+    const audit = { ...NO_AUDIT_LOG, append: (entry: AuditFields) => void entries.push(entry) };
+    const world = await startWorld(t, {}, {}, { audit });
+    const taints = [{ key: "new", value: "", effect: "NoSchedule" }];
+    const request = { ttlSeconds: 60, nodeName: "", reusable: false, labels: {}, taints };
+    const { token } = await world.operator().createJoinToken(request);
+    const key = await createKeyAndCsr();
+    await join(world, token, "n1", { key });
+    const { response } = await join(world, token, "n1", { key });
+    const agent = new HollowAgent(world, "n1", { certPem: response.certificatePem, keyPem: key.keyPem }, {});
+    const isReady = async () => (await world.operator().listNodes({})).nodes[0]?.ready ?? false;
+    await until("the node is ready", isReady);
+    const change = {
+      name: "n1",
+      setTaints: [],
+      removeTaints: [{ key: "new", value: "", effect: "NoSchedule" }],
+      setLabels: {},
+      removeLabels: [],
+    };
+    await world.operator().updateNode(change);
+    await until("its connection is recorded", async () => (await recordOf(world, "n1")).hasConnected);
+    const { serials } = await recordOf(world, "n1");
+    for (let count = 0; count < 3; count++)
+      await assert.rejects(join(world, token, "n1", { key }), {
+        ...DENIED,
+        details: /used by this node, which has received its certificate/,
+      });
+    assert.deepEqual((await recordOf(world, "n1")).serials, serials);
+    const refused = entries.filter(({ event, method }) => event === "refused" && method?.endsWith("/Join"));
+    assert.ok(refused.length > 0);
+    assert.match(String(refused[0]?.message), /used by this node/);
+    agent.close();
+    const again = agent.again();
+    await until("the node connects with the certificate that it has", () => again.received !== undefined);
+    assert.equal(again.ended, undefined);
+    const { nodes } = await world.operator().listNodes({});
+    assert.deepEqual(nodes[0]?.taints, []);
+  },
+);
+
+test("joins of one key are answered only so often", LIMIT, async (t) => {
   const world = await startWorld(t);
-  const taints = [{ key: "new", value: "", effect: "NoSchedule" }];
-  const request = { ttlSeconds: 60, nodeName: "", reusable: false, labels: {}, taints };
-  const { token } = await world.operator().createJoinToken(request);
+  const token = await tokenFor(world);
   const key = await createKeyAndCsr();
-  await join(world, token, "n1", { key });
-  const { response } = await join(world, token, "n1", { key });
-  const agent = new HollowAgent(world, "n1", { certPem: response.certificatePem, keyPem: key.keyPem }, {});
-  const isReady = async () => (await world.operator().listNodes({})).nodes[0]?.ready ?? false;
-  await until("the node is ready", isReady);
-  const change = {
-    name: "n1",
-    setTaints: [],
-    removeTaints: [{ key: "new", value: "", effect: "NoSchedule" }],
-    setLabels: {},
-    removeLabels: [],
-  };
-  await world.operator().updateNode(change);
-  for (let count = 0; count < 20; count++) await join(world, token, "n1", { key });
-  agent.close();
-  const again = agent.again();
-  await until("the node connects with the certificate that it has", () => again.received !== undefined);
-  assert.equal(again.ended, undefined);
-  const { nodes } = await world.operator().listNodes({});
-  assert.deepEqual(nodes[0]?.taints, []);
+  const first = await join(world, token, "n1", { key });
+  for (let count = 1; count < 20; count++) await join(world, token, "n1", { key });
+  await assert.rejects(join(world, token, "n1", { key }), { ...DENIED, details: /used by this node/ });
+  const pair = { certPem: first.response.certificatePem, keyPem: key.keyPem };
+  const agent = new HollowAgent(world, "n1", pair, {});
+  await until("the node connects with the first answer", () => agent.received !== undefined);
+  await until("its connection is recorded", async () => (await recordOf(world, "n1")).hasConnected);
 });
 
 test("a wrong secret, an unknown token and an expired one are refused", LIMIT, async (t) => {
@@ -305,4 +336,10 @@ async function expiredPair(world: World, name: string, endedMs: number, forged =
   const value = encodeRecord(NodeRecord, { ...record, serials });
   await world.store.txn([], [{ kind: "put", key: stored.key, value }]);
   return { certPem: issued.chainPem, keyPem };
+}
+
+async function recordOf(world: World, name: string): Promise<NodeRecord> {
+  const stored = await world.store.get(nodeKey(name));
+  assert.ok(stored);
+  return decodeRecord(NodeRecord, stored.key, stored.value);
 }

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
 import { describe, it } from "node:test";
 import {
+  JOIN_RETRY_MS,
   type JoinAttempt,
   type JoinTokenRecord,
   MAX_JOIN_TTL_MS,
@@ -98,6 +99,15 @@ describe("verifyJoinToken", () => {
     const replay = { ...attempt, keyPin: "key-2" };
     assert.deepEqual(verifyJoinToken(used, replay, NOW_MS + 1), { ok: false, reason: "USED" });
     assert.throws(() => recordUse(used, { ...use, keyPin: "key-2" }), { code: "INVALID_ARGUMENT" });
+  });
+
+  it("gives the same key nothing once ten minutes have passed", () => {
+    const { record, attempt } = minted();
+    const use = { keyPin: "key-1", nodeName: n1, atMs: NOW_MS };
+    const used = recordUse(record, use);
+    const lastMs = NOW_MS + JOIN_RETRY_MS;
+    assert.deepEqual(verifyJoinToken(used, attempt, lastMs - 1), { ok: true, kind: "retry", use });
+    assert.deepEqual(verifyJoinToken(used, attempt, lastMs), { ok: false, reason: "USED" });
   });
 
   it("doesn't let the same key join under a second name", () => {

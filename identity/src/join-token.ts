@@ -11,6 +11,8 @@ export const MAX_JOIN_TTL_MS = 30 * MINUTE_MS;
 export const DEFAULT_JOIN_TTL_MS = 15 * MINUTE_MS;
 /** One rack. Each use is kept in the record, which has to stay small. */
 export const MAX_JOIN_USES = 100;
+/** A host whose join was not answered tries again within seconds. Later requests of the same key are not its own. */
+export const JOIN_RETRY_MS = 10 * MINUTE_MS;
 
 /** The coordinator's record of a join token. It holds the secret's hash only. */
 export interface JoinTokenRecord {
@@ -101,7 +103,7 @@ export interface JoinAttempt {
 
 /**
  * `first`: issue a certificate and store `recordUse`'s record in the same transaction as the node.
- * `retry`: the answer to a join was lost; give the certificate of that use again, to the same key.
+ * `retry`: the answer to a recent join may have been lost; the same key gets a certificate again if its node has not connected.
  */
 export type JoinVerdict =
   | { readonly ok: true; readonly kind: "first" }
@@ -119,9 +121,10 @@ export function verifyJoinToken(record: JoinTokenRecord, attempt: JoinAttempt, n
     return { ok: false, reason: "WRONG_NAME" };
   const use = record.uses.find(({ keyPin }) => keyPin === attempt.keyPin);
   if (use !== undefined) {
-    return use.nodeName === attempt.nodeName
+    if (use.nodeName !== attempt.nodeName) return { ok: false, reason: "WRONG_NAME" };
+    return nowMs - use.atMs < JOIN_RETRY_MS
       ? { ok: true, kind: "retry", use }
-      : { ok: false, reason: "WRONG_NAME" };
+      : { ok: false, reason: "USED" };
   }
   return record.uses.length < record.maxUses ? { ok: true, kind: "first" } : { ok: false, reason: "USED" };
 }

@@ -13,8 +13,9 @@ export interface CertificateUseOptions {
 const MAX_TRIES = 5;
 
 /**
- * Records which authority issued the certificate that a node has connected with. The record changes once after each change of the
- * authority. A node that was only sent a new certificate may have lost the answer, and connects with the old one.
+ * Records that a node has connected since it joined, and which authority issued the certificate that it used. The record changes
+ * once after each join and each change of the authority. A node that was only sent a new certificate may have lost the answer,
+ * and connects with the old one.
  */
 export async function noteCertificateUse(
   node: string,
@@ -24,9 +25,8 @@ export async function noteCertificateUse(
   for (let tries = 0; tries < MAX_TRIES; tries++) {
     const entry = state.node(node);
     if (entry === undefined) return;
-    const { serials, certificateAuthority, connectedAuthority } = entry.record;
-    if (serial === undefined || serial !== serials[0] || certificateAuthority === connectedAuthority) return;
-    const record: NodeRecord = { ...entry.record, connectedAuthority: certificateAuthority };
+    const record = used(entry.record, serial);
+    if (record === undefined) return;
     const key = nodeKey(node);
     const result = await store.txn(
       [{ kind: "modRevision", key, revision: entry.revision }],
@@ -35,4 +35,13 @@ export async function noteCertificateUse(
     await state.reached(result.revision);
     if (result.succeeded) return;
   }
+}
+
+/** Returns the record after the use of a certificate; undefined: it doesn't change. */
+function used(record: NodeRecord, serial: string | undefined): NodeRecord | undefined {
+  const { serials, certificateAuthority, connectedAuthority, hasConnected } = record;
+  if (serial === undefined || !serials.includes(serial)) return undefined;
+  const authority = serial === serials[0] ? certificateAuthority : connectedAuthority;
+  if (hasConnected && authority === connectedAuthority) return undefined;
+  return { ...record, hasConnected: true, connectedAuthority: authority };
 }

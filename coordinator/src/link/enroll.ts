@@ -46,10 +46,10 @@ export interface EnrollOptions {
 const MAX_SERIALS = 2;
 
 /**
- * Certificates that count while answers to a join are lost, the first ones and the newest. A join that somebody else sends again
- * doesn't take away the one that the node has received.
+ * Answers to one join while the node has not connected. All their certificates count, because the node may have received any of
+ * them.
  */
-const MAX_JOIN_SERIALS = 8;
+const MAX_JOIN_ANSWERS = 20;
 
 /** Hosts of one rack that boot together use one token at the same moment; each try lets one of them through. */
 const MAX_TRIES = 20;
@@ -111,10 +111,12 @@ async function planJoin(
     ops.push({ kind: "put", key: stored.key, value: encodeJsonRecord(used) });
     const record = nodeRecord(id, issued, token, existing, clock);
     ops.push({ kind: "put", key: nodeKey(id), value: encodeRecord(NodeRecord, record) });
-  } else if (isRetryOf(existing, issued)) {
+  } else {
+    if (!isRetryOf(existing, issued)) throw refused(options, context, id, "USED");
+    if (!needsAnswer(existing)) throw refused(options, context, id, "REPLAYED");
     const record = repeatedRecord(existing, issued);
     ops.push({ kind: "put", key: nodeKey(id), value: encodeRecord(NodeRecord, record) });
-  } else throw refused(options, context, id, "USED");
+  }
   const compares: Compare[] = [
     { kind: "modRevision", key: stored.key, revision: stored.modRevision },
     { kind: "modRevision", key: nodeKey(id), revision: existing?.revision ?? 0 },
@@ -128,6 +130,11 @@ async function planJoin(
  */
 function isRetryOf(existing: NodeEntry | undefined, { pin }: IssuedCertificate): existing is NodeEntry {
   return existing !== undefined && !existing.record.revoked && existing.record.publicKeySha256 === pin;
+}
+
+/** Reports whether all answers may have been lost. A request that is sent again later is not the node's own. */
+function needsAnswer({ record }: NodeEntry): boolean {
+  return !record.hasConnected && record.serials.length < MAX_JOIN_ANSWERS;
 }
 
 /** Ids come from strangers, and only what can be one is looked for. */
@@ -229,6 +236,7 @@ function nodeRecord(
     certificateAuthority: issued.authorityPin,
     // The node has no other certificate.
     connectedAuthority: issued.authorityPin,
+    hasConnected: false,
   };
 }
 
@@ -237,7 +245,7 @@ function repeatedRecord(existing: NodeEntry, issued: IssuedCertificate): NodeRec
   const { serials, ...record } = existing.record;
   return {
     ...record,
-    serials: [issued.serial, ...serials.slice(1 - MAX_JOIN_SERIALS)],
+    serials: [issued.serial, ...serials],
     certificateEnds: toTimestamp(issued.notAfterMs),
     certificateBegins: newestBegin(existing, issued),
     certificateAuthority: issued.authorityPin,
@@ -291,17 +299,22 @@ function refused(
   options: EnrollOptions,
   context: CallContext,
   node: NodeId,
-  reason: JoinRefusal,
+  reason: Refusal,
 ): CoordinatorError {
   options.refusals.note(context.peer, { node, reason });
   return new CoordinatorError("PERMISSION_DENIED", REFUSALS[reason]);
 }
 
-const REFUSALS: Readonly<Record<JoinRefusal, string>> = {
+/** `REPLAYED`: the request of a node that holds its certificate was sent again. */
+type Refusal = JoinRefusal | "REPLAYED";
+
+const REFUSALS: Readonly<Record<Refusal, string>> = {
   WRONG_SECRET: "the join token is unknown or wrong: make a new one with `forage token create`",
   EXPIRED: "the join token has expired: make a new one with `forage token create`",
   WRONG_NAME: "the join token is for a node of another name",
   USED: "the join token has been used: make a new one with `forage token create`",
+  REPLAYED:
+    "the join token has been used by this node, which has received its certificate: make a new one with `forage token create --node NAME`",
 };
 
 function nameTaken(id: NodeId): CoordinatorError {
