@@ -63,6 +63,9 @@ const LINES: Readonly<Record<string, string | undefined>> = {
   "forage image ls": "",
   "forage image prefetch": "a --node n1",
   "forage image rm": "a --node n1",
+  "forage bundle create": undefined,
+  "forage bundle verify": undefined,
+  "forage bundle load": "BUNDLE --node n1 -A",
   "forage claim create": "a --capacity 1Gi",
   "forage claim get": "a",
   "forage claim list": "",
@@ -149,6 +152,7 @@ before(async () => {
   writeFileSync(join(dir, "hello.yaml"), HELLO);
   const image = { layer: Buffer.alloc(1024), entrypoint: [], cmd: [], env: [] };
   writeFileSync(join(dir, "images.tar"), packOciArchive({ ...image, reference: "localhost/a:1" }));
+  await runCommand(words("forage bundle create", "BUNDLE --image localhost/a:1 --archive ARCHIVE"));
   const tls = await coordinator.issueServer();
   silent = await Promise.all(
     [createTcpServer(), createTlsServer({ ...tls, ALPNProtocols: ["h2"] })].map(async (server) => {
@@ -178,6 +182,7 @@ function words(path: string, operands: string): string[] {
   const line = operands
     .replaceAll("MANIFEST", join(dir, "hello.yaml"))
     .replaceAll("ARCHIVE", join(dir, "images.tar"))
+    .replaceAll("BUNDLE", join(dir, "bundle.tar"))
     .replaceAll("NEW", fresh);
   return [...path.split(" ").slice(1), ...line.split(" ").filter(Boolean)];
 }

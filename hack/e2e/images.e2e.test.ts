@@ -73,6 +73,19 @@ describe("images without a registry", { concurrency: false }, () => {
     assert.doesNotMatch(await images(), /incoming/);
   });
 
+  test("one archive with images and manifests sets a site up", LIMIT, async () => {
+    const name = "registry.invalid/shop/site:1";
+    const path = await archive("site-image.tar", [], name);
+    const manifest = webManifest({ name: "site", image: name, replicas: 1 });
+    const bundle = join(host.dir, "site.tar.zst");
+    const create = ["bundle", "create", bundle, "-f", "-", "--archive", path];
+    const created = await system.forageInProcess(create, manifest);
+    assert.equal(created.exitCode, 0, created.stderr);
+    const load = ["bundle", "load", bundle, "--node", "n1", "--apply"];
+    const loaded = await system.forageInProcess(load);
+    assert.deepEqual([loaded.exitCode, /^rollout .* done/.test(loaded.stdout)], [0, true], loaded.stderr);
+  });
+
   test("an image in use is not removed; one that nothing uses is", LIMIT, async () => {
     const used = await system.forageInProcess(["image", "rm", NAME, "--node", "n1", "-n", "e2e"]);
     assert.deepEqual([used.exitCode, /used by containers/.test(used.stderr)], [1, true], used.stderr);

@@ -2,8 +2,8 @@ import type { Coordinator } from "../client/coordinator.ts";
 import { defineCommand } from "../command/definition.ts";
 import { type Context, contextOf, printOne, withCoordinator } from "../context.ts";
 import { CliError } from "../errors.ts";
-import { EXIT } from "../exit-code.ts";
-import type { Bundle } from "../manifest/bundles.ts";
+import { EXIT, type ExitCode } from "../exit-code.ts";
+import type { Bundle, Manifest } from "../manifest/bundles.ts";
 import { assertServing } from "./assert-serving.ts";
 import { followRollouts } from "./follow-rollouts.ts";
 import { choosePruning, PRUNE_FLAG, type Pruning, pruneOf } from "./prune.ts";
@@ -34,29 +34,47 @@ Ctrl-C only stops watching; the rollout goes on.`,
     if (invocation.flags.strict && invocation.flags.detach)
       throw new CliError("USAGE", "--strict waits for the rollout, --detach does not: leave one out");
     const { bundles, objects } = await readManifests(context, invocation.flags);
-    return withCoordinator(context, async (coordinator) => {
-      const prune = await choosePruning(context, coordinator, bundles, pruneOf(invocation.flags.prune));
-      await putObjects(context, coordinator, objects);
-      if (bundles.length === 0) {
-        if (objects.length === 0) context.world.stderr.write("the manifests hold nothing to apply\n");
-        return EXIT.ok;
-      }
-      const rolloutIds = await sendAll(context, coordinator, bundles, prune);
-      if (!invocation.flags.detach) {
-        const code = await followRollouts(context, coordinator, rolloutIds);
-        if (code === EXIT.ok && invocation.flags.strict) await assertServing(context, coordinator, bundles);
-        return code;
-      }
-      printOne(
-        context,
-        () =>
-          rolloutIds.map((rolloutId, index) => ({ rolloutId, namespace: bundles[index]?.request.namespace })),
-        () => rolloutIds.map((id) => `${id}\n`).join(""),
-      );
-      return EXIT.ok;
-    });
+    const { detach, strict, prune } = invocation.flags;
+    const options = { detach, strict, prune: pruneOf(prune) };
+    return withCoordinator(context, (coordinator) =>
+      applyManifest(context, coordinator, { bundles, objects }, options),
+    );
   },
 });
+
+export interface ApplyOptions {
+  readonly detach: boolean;
+  readonly strict: boolean;
+  /** Undefined: the user is asked on a terminal. */
+  readonly prune: boolean | undefined;
+}
+
+/** Applies a manifest, and follows its rollouts unless `detach` is set. */
+export async function applyManifest(
+  context: Context,
+  coordinator: Coordinator,
+  { bundles, objects }: Manifest,
+  options: ApplyOptions,
+): Promise<ExitCode> {
+  const prune = await choosePruning(context, coordinator, bundles, options.prune);
+  await putObjects(context, coordinator, objects);
+  if (bundles.length === 0) {
+    if (objects.length === 0) context.world.stderr.write("the manifests hold nothing to apply\n");
+    return EXIT.ok;
+  }
+  const rolloutIds = await sendAll(context, coordinator, bundles, prune);
+  if (!options.detach) {
+    const code = await followRollouts(context, coordinator, rolloutIds);
+    if (code === EXIT.ok && options.strict) await assertServing(context, coordinator, bundles);
+    return code;
+  }
+  printOne(
+    context,
+    () => rolloutIds.map((rolloutId, index) => ({ rolloutId, namespace: bundles[index]?.request.namespace })),
+    () => rolloutIds.map((id) => `${id}\n`).join(""),
+  );
+  return EXIT.ok;
+}
 
 /** Sends the bundles in order. If one is refused, the earlier ones have been applied, and the message says so. */
 async function sendAll(

@@ -33,7 +33,8 @@ priority classes): those of a Kubernetes manifest are named on standard error, a
   },
 });
 
-function documentOf({ request: { namespace, labels, applyId, resources } }: Bundle): object {
+/** Returns a bundle as a document of a manifest. */
+export function documentOf({ request: { namespace, labels, applyId, resources } }: Bundle): object {
   return {
     namespace,
     ...(Object.keys(labels).length > 0 && { labels }),

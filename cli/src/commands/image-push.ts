@@ -24,12 +24,12 @@ export interface PushTask {
 }
 
 /** An image of the archive and one of its names. */
-interface NamedImage {
+export interface NamedImage {
   readonly name: string;
   readonly entry: ArchiveEntry;
 }
 
-interface Pushed {
+export interface Pushed {
   readonly node: string;
   readonly image: string;
   readonly layers: number;
@@ -53,7 +53,7 @@ export async function push(task: PushTask): Promise<ExitCode> {
         for (const image of images) rows.push(await pushTo(task, node, image, source.archive));
       });
     } finally {
-      print(context, rows);
+      printPushed(context, rows);
     }
   } finally {
     await source.close();
@@ -79,8 +79,9 @@ export function nameImages(
   });
 }
 
-async function pushTo(
-  { context, coordinator, namespace }: PushTask,
+/** Sends one image to a node. */
+export async function pushTo(
+  { context, coordinator, namespace }: Pick<PushTask, "context" | "coordinator" | "namespace">,
   node: string,
   { name, entry }: NamedImage,
   archive: ArchiveFile,
@@ -101,11 +102,11 @@ async function pushTo(
   return { node, image: name, layers: image.layers.size, sentBytes, sizeBytes };
 }
 
-async function architectureOf(coordinator: Coordinator, node: string): Promise<string> {
+export async function architectureOf(coordinator: Coordinator, node: string): Promise<string> {
   return (await findNode(coordinator, node)).report?.architecture ?? "";
 }
 
-function print(context: Context, rows: readonly Pushed[]): void {
+export function printPushed(context: Context, rows: readonly Pushed[]): void {
   if (rows.length === 0) return;
   printListing(context, {
     columns: [
@@ -126,12 +127,17 @@ function bytes(count: number): string {
   return shortQuantity(String(count));
 }
 
-function readable(error: unknown, operand: string): unknown {
+/** Explains why an archive can't be read. */
+export function readable(error: unknown, operand: string): unknown {
   if (error instanceof ArchiveError)
     return new CliError("REFUSED", `${operand} is no tar archive, or it is incomplete: ${error.message}`, {
       cause: error,
     });
   const { code, syscall } = error as NodeJS.ErrnoException;
+  if (code?.startsWith("Z_") === true || code?.startsWith("ZSTD_") === true)
+    return new CliError("REFUSED", `${operand} can't be unpacked, it is damaged or incomplete`, {
+      cause: error,
+    });
   if (code === undefined || syscall === undefined) return error;
   return new CliError("REFUSED", `${operand} can't be read: ${code}`, { cause: error });
 }

@@ -9,12 +9,12 @@ import { findNode } from "./find.ts";
 import { push } from "./image-push.ts";
 import { onEachNode } from "./on-each-node.ts";
 
-const TARGET_FLAGS = {
+export const TARGET_FLAGS = {
   node: { kind: "list", hint: "NODE", help: "a node; may be repeated" },
   all: { kind: "switch", help: "all nodes that are ready" },
 } as const;
 
-const ALL_NAMESPACES = {
+export const ALL_NAMESPACES = {
   "all-namespaces": { kind: "switch", short: "A", help: "for the pods of all namespaces" },
 } as const;
 
@@ -139,13 +139,16 @@ export const image = groupCommands("image", "Send images to nodes, and list, pre
   rm,
 ]);
 
-interface TargetFlags {
+export interface TargetFlags {
   readonly node: readonly string[];
   readonly all: boolean;
 }
 
 /** Returns the names of the nodes. A name is only looked up by the call itself, which a token of one namespace may make. */
-async function targetsOf(coordinator: Coordinator, { node, all }: TargetFlags): Promise<readonly string[]> {
+export async function targetsOf(
+  coordinator: Coordinator,
+  { node, all }: TargetFlags,
+): Promise<readonly string[]> {
   if (all === node.length > 0)
     throw new CliError("USAGE", "name nodes with --node, or all of them with --all");
   if (!all) return [...new Set(node)];
@@ -155,7 +158,8 @@ async function targetsOf(coordinator: Coordinator, { node, all }: TargetFlags): 
   return ready;
 }
 
-function namespaceOf(
+/** Returns the namespace whose pods may use an image. Empty: all. */
+export function namespaceOf(
   { settings }: Context,
   flags: { readonly namespace?: string | undefined; readonly "all-namespaces": boolean },
 ): string {

@@ -70,6 +70,10 @@ const commands: Readonly<Record<string, Load>> = {
     ];
   }),
   image: async () => (await import("./image.ts")).image,
+  bundle: group("bundle", "Pack and load archives for sites without the internet", async () => {
+    const { bundleLoad, bundleVerify } = await import("./bundle-load.ts");
+    return [(await import("./bundle-create.ts")).bundleCreate, bundleVerify, bundleLoad];
+  }),
   whatif: async () => (await import("./what-if.ts")).whatIf,
   capacity: async () => (await import("./capacity.ts")).capacity,
   rebalance: async () => (await import("./rebalance.ts")).rebalance,

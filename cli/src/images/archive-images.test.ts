@@ -65,7 +65,9 @@ test("refuses archives that are damaged, incomplete or none", async (t) => {
 });
 
 test("requires --name for an image without a name, and refuses it for several images", () => {
-  const entry = (...names: string[]) => ({ names, severalPlatforms: false, read: assert.fail });
+  const entry = (...names: string[]) => ({
+    ...{ names, digest: undefined, severalPlatforms: false, architectures: assert.fail, read: assert.fail },
+  });
   const named = (images: ReturnType<typeof nameImages>) => images.map(({ name }) => name);
   assert.deepEqual(named(nameImages([entry("a:1", "a:2"), entry("b")], undefined, "x.tar")), [
     "a:1",

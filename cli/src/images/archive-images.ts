@@ -4,6 +4,8 @@ import type { ArchiveFile, ArchivePart } from "./archive-file.ts";
 
 /** An image of an archive, for one platform. */
 export interface ArchiveImage {
+  /** The indexes that lead to the manifest, the outermost first. */
+  readonly indexes: readonly Buffer[];
   readonly manifest: Buffer;
   readonly config: Buffer;
   /** By digest. */
@@ -14,8 +16,12 @@ export interface ArchiveImage {
 export interface ArchiveEntry {
   /** Empty for an image without a name. */
   readonly names: readonly string[];
+  /** The digest of the manifest or index; undefined in Docker's own form, which has none. */
+  readonly digest: string | undefined;
   /** Whether `read` has a choice. */
   readonly severalPlatforms: boolean;
+  /** Returns the architectures whose manifest, configuration and layers are all in the archive. */
+  architectures(): Promise<readonly string[]>;
   /** Reads the image for an architecture such as `amd64`. Throws when the archive has none for it. */
   read(architecture: string): Promise<ArchiveImage>;
 }
@@ -58,8 +64,10 @@ async function listLayout(archive: ArchiveFile): Promise<readonly ArchiveEntry[]
     const [descriptor = {}] = descriptors;
     return {
       names: [...new Set(descriptors.flatMap(namesOf))],
+      digest: String(descriptor.digest),
       severalPlatforms: INDEX.test(String(descriptor.mediaType)),
-      read: (architecture) => readImage(archive, descriptor, architecture, NESTING_MAX),
+      architectures: async () => [...new Set(await listComplete(archive, descriptor, NESTING_MAX))],
+      read: (architecture) => readImage(archive, descriptor, architecture, []),
     };
   });
 }
@@ -74,25 +82,61 @@ async function readImage(
   archive: ArchiveFile,
   descriptor: Descriptor,
   architecture: string,
-  depth: number,
+  indexes: readonly Buffer[],
 ): Promise<ArchiveImage> {
   const manifest = await blob(archive, descriptor);
-  const content = parse<{
-    manifests?: readonly Descriptor[];
-    config?: Descriptor;
-    layers?: readonly Descriptor[];
-  }>(manifest, `${archive.path}: ${String(descriptor.digest)}`);
-  if (content.manifests !== undefined && depth > 0) {
+  const content = parseContent(archive, descriptor, manifest);
+  if (content.manifests !== undefined && indexes.length < NESTING_MAX) {
     const chosen = content.manifests.find(
       ({ platform }) => platform?.os === "linux" && platform.architecture === architecture,
     );
-    if (chosen !== undefined) return readImage(archive, chosen, architecture, depth - 1);
+    if (chosen !== undefined) return readImage(archive, chosen, architecture, [...indexes, manifest]);
     throw new CliError("REFUSED", `${archive.path}: the image is not for linux/${architecture}`);
   }
   const layers = (content.layers ?? []).map(
     ({ digest }) => [String(digest), partOf(archive, digest)] as const,
   );
-  return { manifest, config: await blob(archive, content.config ?? {}), layers: new Map(layers) };
+  const config = await blob(archive, content.config ?? {});
+  return { indexes, manifest, config, layers: new Map(layers) };
+}
+
+/** Lists the architectures of an image of which nothing is missing. `docker save` and `nerdctl save` keep indexes that name more. */
+async function listComplete(
+  archive: ArchiveFile,
+  descriptor: Descriptor,
+  depth: number,
+): Promise<readonly string[]> {
+  if (archive.part(pathOf(descriptor.digest)) === undefined) return [];
+  const { manifests, config, layers } = parseContent(archive, descriptor, await blob(archive, descriptor));
+  if (manifests !== undefined) {
+    const found: string[] = [];
+    for (const each of depth > 0 ? manifests : [])
+      if (each.platform?.os === "linux" && (await listComplete(archive, each, depth - 1)).length > 0)
+        found.push(String(each.platform.architecture));
+    return found;
+  }
+  const parts = [config, ...(layers ?? [])].map((each) => archive.part(pathOf(each?.digest)));
+  if (parts.includes(undefined)) return [];
+  return [architectureOf(archive, await blob(archive, config ?? {}))];
+}
+
+function architectureOf({ path }: ArchiveFile, config: Buffer): string {
+  const { architecture } = parse<{ architecture?: unknown }>(
+    config,
+    `${path}: the configuration of an image`,
+  );
+  return String(architecture);
+}
+
+interface Content {
+  readonly manifests?: readonly Descriptor[];
+  readonly config?: Descriptor;
+  readonly layers?: readonly Descriptor[];
+}
+
+/** Parses a manifest or an index. */
+function parseContent({ path }: ArchiveFile, { digest }: Descriptor, content: Buffer): Content {
+  return parse<Content>(content, `${path}: ${String(digest)}`);
 }
 
 /** Docker's own form has no manifest: it is made from the configuration, which has the digests of the plain layers. */
@@ -101,7 +145,9 @@ async function listDocker(archive: ArchiveFile): Promise<readonly ArchiveEntry[]
   if (!Array.isArray(entries)) throw new CliError("REFUSED", `${archive.path}: manifest.json is no list`);
   return entries.map((entry: DockerEntry) => ({
     names: Array.isArray(entry.RepoTags) ? entry.RepoTags.map(String) : [],
+    digest: undefined,
     severalPlatforms: false,
+    architectures: async () => [architectureOf(archive, (await readDocker(archive, entry)).config)],
     read: () => readDocker(archive, entry),
   }));
 }
@@ -132,7 +178,7 @@ async function readDocker(archive: ArchiveFile, { Config, Layers }: DockerEntry)
       return { mediaType: `${OCI}.layer.v1.tar`, digest, size: sizeBytes };
     }),
   });
-  return { manifest: Buffer.from(manifest), config, layers: new Map(layers) };
+  return { indexes: [], manifest: Buffer.from(manifest), config, layers: new Map(layers) };
 }
 
 async function blob(archive: ArchiveFile, { digest }: Descriptor): Promise<Buffer> {

@@ -24,28 +24,55 @@ export interface ImageSource {
 /** Opens an archive by its path, standard input by `-`, or an image of this machine by its name. */
 export async function openSource(
   operand: string,
-  { env, stdin }: Pick<World, "env" | "stdin">,
+  world: Pick<World, "env" | "stdin">,
   signal: AbortSignal,
 ): Promise<ImageSource> {
   const isFile = operand !== "-" && (await stat(operand).catch(() => undefined))?.isFile() === true;
-  if (isFile && (await compressionOf(operand)) === undefined) {
-    const archive = await ArchiveFile.open(operand);
+  return isFile || operand === "-"
+    ? openArchive(operand, world, signal)
+    : openImage(operand, world.env, signal);
+}
+
+/** Opens an archive by its path, or standard input by `-`. A compressed one is unpacked into a temporary file. */
+export async function openArchive(
+  path: string,
+  { stdin }: Pick<World, "stdin">,
+  signal: AbortSignal,
+): Promise<ImageSource> {
+  if (path !== "-" && (await compressionOf(path)) === undefined) {
+    const archive = await ArchiveFile.open(path);
     return { archive, image: undefined, close: () => archive.close() };
   }
+  return withDirectory(undefined, async (directory) => {
+    const raw = path === "-" ? join(directory, "archive") : path;
+    if (path === "-") await pipeline(stdin, createWriteStream(raw, { mode: 0o600 }), { signal });
+    return ArchiveFile.open(await unpack(raw, join(directory, "plain"), signal));
+  });
+}
+
+/** Opens an image that docker, nerdctl or podman has on this machine. */
+export function openImage(image: string, env: World["env"], signal: AbortSignal): Promise<ImageSource> {
+  return withDirectory(image, async (directory) => {
+    const raw = join(directory, "archive");
+    await saveImage(image, raw, env, signal);
+    return ArchiveFile.open(await unpack(raw, join(directory, "plain"), signal));
+  });
+}
+
+/** Opens an archive with a temporary directory, which is removed when the source is closed. */
+async function withDirectory(
+  image: string | undefined,
+  openIn: (directory: string) => Promise<ArchiveFile>,
+): Promise<ImageSource> {
   const directory = await mkdtemp(join(tmpdir(), "forage-image-"));
   const remove = (): Promise<void> => rm(directory, { recursive: true, force: true });
   try {
-    const raw = join(directory, "archive");
-    if (operand === "-") await pipeline(stdin, createWriteStream(raw, { mode: 0o600 }), { signal });
-    else if (!isFile) await saveImage(operand, raw, env, signal);
-    const archive = await ArchiveFile.open(
-      await unpack(isFile ? operand : raw, join(directory, "plain"), signal),
-    );
+    const archive = await openIn(directory);
     const close = async (): Promise<void> => {
       await archive.close();
       await remove();
     };
-    return { archive, image: isFile || operand === "-" ? undefined : operand, close };
+    return { archive, image, close };
   } catch (error) {
     await remove();
     throw error;

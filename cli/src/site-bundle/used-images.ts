@@ -1,0 +1,52 @@
+import type { Container, ForageResource } from "@forage/proto/forest/v1/forage";
+import { fullName, isMoving } from "../images/image-name.ts";
+import type { Bundle } from "../manifest/bundles.ts";
+
+/** An image that manifests name. */
+export interface UsedImage {
+  /** In full form. */
+  readonly name: string;
+  /** As the manifest has it. */
+  readonly written: string;
+  /** The namespaces whose pods use it, sorted. */
+  readonly namespaces: readonly string[];
+  /** Whether a node without a registry can't start a container from it: its pull policy asks the registry each time. */
+  readonly needsRegistry: boolean;
+}
+
+/** Returns the images of all containers of the manifests, each once, in the order of their names. Pure. */
+export function usedImages(bundles: readonly Bundle[]): readonly UsedImage[] {
+  const uses = bundles.flatMap(({ request: { namespace, resources } }) =>
+    resources.flatMap(containersOf).map(({ image, imagePullPolicy }) => {
+      const name = fullName(image);
+      const asks = imagePullPolicy === "" ? isMoving(name) : imagePullPolicy === "Always";
+      return { name, written: image, namespace, asks };
+    }),
+  );
+  return [...Map.groupBy(uses, ({ name }) => name)]
+    .map(([name, of]) => ({
+      name,
+      written: of[0]?.written ?? name,
+      namespaces: [...new Set(of.map(({ namespace }) => namespace))].sort(),
+      needsRegistry: of.some(({ asks }) => asks),
+    }))
+    .sort((one, other) => (one.name < other.name ? -1 : 1));
+}
+
+function containersOf({ spec }: ForageResource): readonly Container[] {
+  switch (spec?.$case) {
+    case "containerService": {
+      const { container, sidecars, initContainers } = spec.value;
+      return [...(container === undefined ? [] : [container]), ...sidecars, ...initContainers];
+    }
+    case "job":
+    case "cronJob":
+      return spec.value.container === undefined ? [] : [spec.value.container];
+    case "service":
+    case "route":
+    case undefined:
+      return [];
+    default:
+      return spec satisfies never;
+  }
+}
