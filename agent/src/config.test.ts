@@ -148,6 +148,11 @@ for (const [what, file, message] of [
   ["a bad quantity", `${MINIMAL}reserve: { cpu: lots }\n`, /reserve: must be/],
   ["a limit of nothing", `${MINIMAL}logs: { nodeLimit: 0 }\n`, /logs\.nodeLimit: must be a quantity/],
   ["a device that is none", `${MINIMAL}devices: { a.b/c: [x] }\n`, /devices: must be a\.b\/c: with absolute/],
+  [
+    "a mirror without TLS",
+    `${MINIMAL}registries: { a.example: { mirrors: ["http://b"] } }\n`,
+    /registries: must be a\.example: with mirrors such as https/,
+  ],
   ["a runtime that is an option", `${MINIMAL}runtimeClasses: { a: --x }\n`, /runtimeClasses: must be names/],
   ["a domain that is none", `${MINIMAL}clusterDomain: "a b"\n`, /clusterDomain: must be a domain/],
   ["pods' IPv6 that is public", `${MINIMAL}podCidr6: "2001:db8::/64"\n`, /podCidr6: .* private range/],

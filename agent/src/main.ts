@@ -33,6 +33,7 @@ import { openKey } from "./open-key.ts";
 import { ownAddresses } from "./own-address.ts";
 import { podAccess } from "./pod-access-settings.ts";
 import { probeOver } from "./probes/run-probe.ts";
+import { writeRegistries } from "./registries/write-registries.ts";
 import { HelperWatch } from "./runtime/nerdctl/helper-watch.ts";
 import { NerdctlRuntime } from "./runtime/nerdctl/nerdctl-runtime.ts";
 import { HostServiceNetwork } from "./service-network.ts";
@@ -79,7 +80,7 @@ async function main(): Promise<void> {
   const coordinators = CoordinatorAddresses.of(config, Math.random);
   const services = await openServices(config, addresses, log, damageReports.note);
   const helpers = await watchHelpers(config, log, damageReports);
-  const runtime = makeRuntime(config, log);
+  const runtime = await makeRuntime(config, log);
   const workspaces = await openNodeWorkspaces(config, coordinators, { log, damageReports, journalKey });
   const providers = new Map(workspaces === undefined ? [] : [["workspace", workspaces.provider]]);
   const agent = await Agent.start({
@@ -253,8 +254,10 @@ function programDir({ dataDir }: Config): string {
   return join(dataDir, "programs");
 }
 
-function makeRuntime(config: Config, log: AgentLog): NerdctlRuntime {
+async function makeRuntime(config: Config, log: AgentLog): Promise<NerdctlRuntime> {
+  const registryHostsDirs = await writeRegistries(join(config.runDir, "registries"), config.registries);
   return new NerdctlRuntime({
+    ...(registryHostsDirs !== undefined && { registryHostsDirs }),
     nerdctlPath: config.nerdctl,
     address: config.containerd.address,
     namespace: config.containerd.namespace,

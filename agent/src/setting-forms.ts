@@ -8,6 +8,7 @@ import { parsePool } from "./devices/parse-pool.ts";
 import { parsePodCidr, parsePodCidr6 } from "./network/pod-cidr.ts";
 import type { PortRange } from "./network/port-allocator.ts";
 import { readOpenPorts } from "./pod-access-settings.ts";
+import { parseRegistries } from "./registries/parse-registries.ts";
 
 /*
  * The forms of single settings. Each accepts the value of the file, and the text of a flag or an environment variable.
@@ -182,6 +183,8 @@ export const runtimeClasses = () =>
   });
 
 export const devices = () => readBy("JSON", parsePool);
+
+export const registries = () => readBy("JSON", parseRegistries);
 
 export const bytes = () =>
   readBy("QUANTITY", (value) => {

@@ -26,6 +26,7 @@ import {
   portOrOff,
   portRange,
   quantities,
+  registries,
   runtimeClasses,
   socketOrOff,
   wholeNumber,
@@ -147,6 +148,8 @@ export const SETTINGS_SCHEMA = z.strictObject({
     }),
     {},
   ),
+  /** Mirrors, private authorities and client certificates, by the registry's name in images; see docs/how-to/use-local-images.md. */
+  registries: z._default(registries(), {}),
   /** The logs of containers. */
   logs: z.prefault(
     z.strictObject({

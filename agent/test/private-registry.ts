@@ -1,8 +1,12 @@
+import { randomBytes } from "node:crypto";
+import { writeFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { ReadableStream } from "node:stream/web";
+import { CertificateAuthority } from "@forage/identity/ca";
 import type { Registry } from "../../hack/lib/registry.ts";
 
 export interface PrivateRegistry {
@@ -33,6 +37,32 @@ export async function startPrivateRegistry(
   return {
     address: `127.0.0.1:${(server.address() as AddressInfo).port}`,
     askers,
+    close: () => {
+      server.closeAllConnections();
+      return new Promise((resolve) => server.close(() => resolve()));
+    },
+  };
+}
+
+export interface TlsRegistry {
+  readonly address: string;
+  /** The PEM file of the authority that has signed its certificate. */
+  readonly caFile: string;
+  close(): Promise<void>;
+}
+
+/** Serves `registry`'s content by TLS, with a certificate of an authority that only `caFile` vouches for. */
+export async function startTlsRegistry(registry: Registry, caFile: string): Promise<TlsRegistry> {
+  const authority = await CertificateAuthority.create("registry", { nowMs: Date.now, randomBytes });
+  writeFileSync(caFile, authority.certPem);
+  const { chainPem, keyPem } = await authority.issueServer({ dnsNames: [], ipAddresses: ["127.0.0.1"] });
+  const server = createTlsServer({ cert: chainPem, key: keyPem }, (request, response) => {
+    passOn(registry, request, response).catch(() => response.destroy());
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    address: `127.0.0.1:${(server.address() as AddressInfo).port}`,
+    caFile,
     close: () => {
       server.closeAllConnections();
       return new Promise((resolve) => server.close(() => resolve()));

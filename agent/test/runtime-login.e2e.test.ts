@@ -4,10 +4,12 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { buildBusyboxImage } from "../../hack/lib/busybox-image.ts";
 import type { Registry } from "../../hack/lib/registry.ts";
+import { parseRegistries } from "../src/registries/parse-registries.ts";
+import { writeRegistries } from "../src/registries/write-registries.ts";
 import { NerdctlRuntime } from "../src/runtime/nerdctl/nerdctl-runtime.ts";
 import type { RegistryLogin } from "../src/runtime/runtime.ts";
 import { type NerdctlUnderTest, openNerdctl } from "./nerdctl-under-test.ts";
-import { type PrivateRegistry, startPrivateRegistry } from "./private-registry.ts";
+import { type PrivateRegistry, startPrivateRegistry, startTlsRegistry } from "./private-registry.ts";
 import { rejectsWith } from "./runtime-contract.ts";
 
 // A name with a colon can't be had in Docker's usual encoding; a password may hold anything.
@@ -97,6 +99,31 @@ test("no error contains a login", async ({ signal }) => {
   const error: unknown = await it.runtime.pull(image, signal, { credentials: [login()] }).catch((it) => it);
   assert.ok(error instanceof Error);
   assert.equal(`${error.stack}${JSON.stringify(error)}`.includes("s3cr3t"), false);
+});
+
+test("an image comes from the mirror of its registry, if a configured authority vouches for it", async ({
+  signal,
+}) => {
+  await it.publish(open, "forage/mirrored:1");
+  // Nothing listens there.
+  const image = "127.0.0.1:1/forage/mirrored:1";
+  const mirror = await startTlsRegistry(open, join(it.host.dir, "mirror-ca.crt"));
+  try {
+    const mirrors = [`https://${mirror.address}`];
+    const pullWith = async (name: string, access: object): Promise<void> => {
+      const registries = parseRegistries({ "127.0.0.1:1": { mirrors, ...access } });
+      const registryHostsDirs = await writeRegistries(join(it.host.dir, name), registries);
+      assert.ok(registryHostsDirs);
+      const runtime = new NerdctlRuntime({ ...it.options, registryHostsDirs });
+      await runtime.pull(image, signal).finally(() => runtime.close());
+    };
+    await assert.rejects(pullWith("untrusted", {}));
+    assert.equal(await it.runtime.hasImage(image, signal), false);
+    await pullWith("trusted", { caFile: mirror.caFile });
+    assert.equal(await it.runtime.hasImage(image, signal), true);
+  } finally {
+    await mirror.close();
+  }
 });
 
 test("an image for other machines: the message names them", async ({ signal }) => {
