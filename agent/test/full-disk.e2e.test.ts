@@ -191,7 +191,7 @@ async function aSmallDisk(t: TestContext) {
       if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
     }
   };
-  const host = await HostOfFakes.make(t, dataDir);
+  const host = await HostOfFakes.make(t, { dataDir });
   const start = async (startOptions = {}) => {
     const started = await host.start(startOptions);
     agents.push(started.agent);

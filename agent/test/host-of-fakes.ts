@@ -71,17 +71,23 @@ export class HostOfFakes {
   /** Changes with a reboot. */
   bootId = "00000000-0000-4000-8000-000000000001";
   readonly #dir: string;
+  readonly #settings: Readonly<Record<string, string>>;
 
-  private constructor(dir: string, dataDir = join(dir, "data")) {
+  private constructor(dir: string, settings: Readonly<Record<string, string>>, dataDir = join(dir, "data")) {
     this.#dir = dir;
+    this.#settings = settings;
     this.dataDir = dataDir;
     this.envoy = new FakeEnvoy(new Places(join(dir, "run", "gateway")));
   }
 
-  static async make(t: TestContext, dataDir?: string): Promise<HostOfFakes> {
+  /** `settings`: flags of the agent, in place of those of a host whose coordinator can't be reached. */
+  static async make(
+    t: TestContext,
+    { dataDir, settings = {} }: { dataDir?: string; settings?: Readonly<Record<string, string>> } = {},
+  ): Promise<HostOfFakes> {
     const dir = await mkdtemp(join(tmpdir(), "forage-damaged-"));
     t.after(() => rm(dir, { recursive: true, force: true }));
-    return new HostOfFakes(dir, dataDir);
+    return new HostOfFakes(dir, settings, dataDir);
   }
 
   /** Brings the pods up, and keeps a copy of what the agent has on disk then. */
@@ -204,6 +210,7 @@ export class HostOfFakes {
       coordinator: "127.0.0.1:1",
       "http-listen": "off",
       "node-name": "node-1",
+      ...this.#settings,
     };
     const argv = Object.entries(flags).map(([name, value]) => `--${name}=${value}`);
     return readConfig(argv, {}, "node-1");

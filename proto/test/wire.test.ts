@@ -11,7 +11,7 @@ import {
 import { buildDescriptor } from "./descriptor.ts";
 import { describeWire } from "./wire.ts";
 import { compareWire, explain, FROZEN_PACKAGES, objections } from "./wire-change.ts";
-import { readPinnedWire } from "./wire-file.ts";
+import { readPinnedWire, readPreviousWire } from "./wire-file.ts";
 
 const descriptor = await buildDescriptor();
 const current = describeWire(createFileRegistry(descriptor));
@@ -19,6 +19,11 @@ const current = describeWire(createFileRegistry(descriptor));
 test("the wire is the one pinned in wire.txt", async () => {
   const difference = explain(compareWire(await readPinnedWire(), current));
   assert.ok(difference === "", difference);
+});
+
+test("agents and coordinators understand all that the previous version sends", async () => {
+  const { removed } = compareWire(await readPreviousWire(), current);
+  assert.deepEqual(removed, []);
 });
 
 test("every frozen package is there", () => {
