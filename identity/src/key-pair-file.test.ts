@@ -68,8 +68,10 @@ describe("key pair files", () => {
     await chmod(path, 0o640);
     await assert.rejects(readKeyPair(path), { code: "FILE_UNSAFE", message: /mode 640/ });
     await chmod(path, 0o600);
-    await chmod(join(root, "open"), 0o777);
-    await assert.rejects(readKeyPair(path), { code: "FILE_UNSAFE" });
+    for (const mode of [0o777, 0o775, 0o757]) {
+      await chmod(join(root, "open"), mode);
+      await assert.rejects(readKeyPair(path), { code: "FILE_UNSAFE", message: /written by others/ });
+    }
     await chmod(join(root, "open"), 0o755);
     await readKeyPair(path);
   });

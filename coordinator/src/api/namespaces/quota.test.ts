@@ -1,0 +1,58 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ForageResource } from "@forage/proto/forest/v1/forage";
+import type { BundleItem } from "../forage/bundle.ts";
+import { Field } from "../validate/field.ts";
+import { Findings } from "../validate/findings.ts";
+import { checkApplyQuota } from "./quota.ts";
+import { costOf, NOTHING, type Usage } from "./usage.ts";
+
+function aService(name: string, replicas: number): ForageResource {
+  const value = { container: { name: "main" }, scaling: { replicas } };
+  return ForageResource.fromPartial({ name, spec: { $case: "containerService", value } } as object);
+}
+
+/** An item that changes the number of replicas of a service. */
+function scaled(name: string, before: number, after: number): BundleItem {
+  const action = after === 0 ? "remove" : before === 0 ? "create" : "update";
+  return {
+    ...{ key: name, name, kind: "container_service", specHash: "", action },
+    resource: after === 0 ? undefined : aService(name, after),
+    existing:
+      before === 0 ? undefined : ({ record: aService(name, before) } as unknown as BundleItem["existing"]),
+  };
+}
+
+/** Returns the fields of an apply that exceed a quota of 10 pods. */
+function exceeded(usedPods: number, ...items: readonly BundleItem[]): string[] {
+  const findings = new Findings();
+  const used = { ...NOTHING, pods: usedPods };
+  const usage = {
+    of: (record: unknown) => costOf(record as ForageResource),
+    ofNamespace: () => used,
+    total: () => used,
+  } as unknown as Usage;
+  const check = { namespace: "shop", limits: { pods: "10" }, usage };
+  checkApplyQuota(items, new Field(findings, "resources"), check);
+  return findings.invalidFields.map(({ field }) => field);
+}
+
+const REPLICAS = "resources[0].container_service.scaling.replicas";
+
+test("a namespace may use all of its quota, and no more", () => {
+  assert.deepEqual(exceeded(7, scaled("a", 0, 3)), []);
+  assert.deepEqual(exceeded(7, scaled("a", 0, 4)), [REPLICAS]);
+  assert.deepEqual(exceeded(7, scaled("a", 3, 7)), [REPLICAS]);
+});
+
+test("a namespace above a lowered quota may be scaled down and moved to other services, and not up", () => {
+  assert.deepEqual(exceeded(20, scaled("a", 9, 8)), []);
+  assert.deepEqual(exceeded(20, scaled("a", 9, 0)), []);
+  assert.deepEqual(exceeded(20, scaled("a", 0, 3), scaled("b", 3, 0)), []);
+  assert.deepEqual(exceeded(20, scaled("a", 0, 4), scaled("b", 3, 0)), [REPLICAS]);
+});
+
+test("the service that adds the most is named", () => {
+  const fields = exceeded(8, scaled("a", 0, 1), scaled("b", 0, 2));
+  assert.deepEqual(fields, ["resources[1].container_service.scaling.replicas"]);
+});
