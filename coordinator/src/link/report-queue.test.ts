@@ -1,11 +1,14 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { Hello, PodPhase, PodStatus } from "@forage/proto/forage/agent/v1/agent";
+import { Hello, NodeReport, PodPhase, PodStatus } from "@forage/proto/forage/agent/v1/agent";
+import { ObjectRecord } from "@forage/proto/forage/store/v1/store";
 import { pino } from "pino";
 import { aNode, aPod } from "../../test/support/entries.ts";
 import { until } from "../../test/support/until.ts";
 import { aView, opsOf } from "../../test/support/view.ts";
+import { encodeRecord } from "../model/codec.ts";
 import type { EventInput } from "../model/event.ts";
+import { objectKey } from "../model/keys.ts";
 import { type Store, StoreError, type StoreErrorCode } from "../store/index.ts";
 import { ReportQueue } from "./report-queue.ts";
 
@@ -43,6 +46,41 @@ test("a status that comes while an older one of its pod is being written is stor
   queue.putStatuses([said("a", "second")]);
   gate.resolve();
   await until("the newer one is stored", () => state.pod("shop", "a")?.status?.message === "second", 10_000);
+});
+
+test("a report of the node that comes while an older one is being written is stored after it", async (t) => {
+  const { state, disk, queue } = await start(t, []);
+  const gate = Promise.withResolvers<void>();
+  disk.gate = gate.promise;
+  const { tries } = disk;
+  const allocatable = (cpu: string) => NodeReport.fromPartial({ allocatable: { cpu } });
+  queue.putReport(allocatable("1"));
+  await until("it is being written", () => disk.tries > tries);
+  queue.putReport(allocatable("2"));
+  gate.resolve();
+  await until("the newer one is stored", () => state.node("n1")?.report?.report?.allocatable.cpu === "2");
+});
+
+test("a removal of a claim that comes while an older one is being written is stored after it", async (t) => {
+  const { store, state, disk, queue } = await start(t, []);
+  const claim = { namespace: "shop", name: "data" };
+  const name = { ...claim, kind: "claim" } as const;
+  const order = (labels: Readonly<Record<string, string>>) => {
+    const spec = { $case: "claim", value: { node: "n1", deleting: true } } as const;
+    const record = ObjectRecord.fromPartial({ ...name, labels, spec });
+    return store.txn([], [{ kind: "put", key: objectKey(name), value: encodeRecord(ObjectRecord, record) }]);
+  };
+  await state.reached((await order({})).revision);
+  const gate = Promise.withResolvers<void>();
+  disk.gate = gate.promise;
+  const { tries } = disk;
+  queue.putClaimsRemoved([claim]);
+  await until("it is being written", () => disk.tries > tries);
+  // The node gets the changed order, and reports the removal again.
+  await state.reached((await order({ changed: "yes" })).revision);
+  queue.putClaimsRemoved([{ ...claim }]);
+  gate.resolve();
+  await until("the claim is removed", () => state.objects.get(name) === undefined);
 });
 
 test("tries again for as long as the stream lasts, with pauses that grow to 5 s", async (t) => {
