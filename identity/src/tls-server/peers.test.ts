@@ -42,7 +42,7 @@ describe("an expired certificate", () => {
     assert.notEqual(renewable(node.certPem, { nowMs: node.notAfterMs + GRACE_MS - 1 }), undefined);
   });
 
-  it("proves nothing in all other circumstances", async () => {
+  it("proves nothing to a server that must not renew it", async () => {
     const strange = await aNode(await anAuthority("home"));
     const [server = ""] = (await aServer(ca)).chainPem.split(/(?<=-----END CERTIFICATE-----\n)/);
     const { validFromDate } = new X509Certificate(node.certPem);
@@ -59,7 +59,7 @@ describe("an expired certificate", () => {
       assert.equal(renewable(pem, circumstances), undefined, what);
   });
 
-  it("is looked at only if its end is the one problem that the handshake found", () => {
+  it("proves nothing if the handshake found another problem than its end", () => {
     const peers = new Peers({
       ...{ isRevoked: () => false, nowMs: () => node.notAfterMs, expiredGraceMs: GRACE_MS },
       isIssued: () => true,

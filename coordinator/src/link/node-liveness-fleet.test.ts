@@ -1,0 +1,161 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { VirtualClock } from "@forage/common/virtual-clock";
+import { pino } from "pino";
+import { aNode } from "../../test/support/entries.ts";
+import { HandFedState } from "../../test/support/hand-fed-state.ts";
+import { MassLoss } from "../control/eviction/mass-loss.ts";
+import { toTimestamp } from "../model/timestamp.ts";
+import { defaultLivenessLimits, NodeLiveness, type NodeLivenessOptions } from "./node-liveness.ts";
+
+const INTERVAL_MS = 2_500;
+const HOUR_MS = 3_600_000;
+const START_MS = 10 * HOUR_MS;
+
+/** Keeps every count of the fleet. */
+class RecordedMassLoss extends MassLoss {
+  readonly updates: { readonly nodes: number; readonly lost: number }[] = [];
+  absences = 0;
+
+  override update(fleet: { readonly nodes: number; readonly lost: number }, nowMs: number): void {
+    this.updates.push(fleet);
+    super.update(fleet, nowMs);
+  }
+
+  override wasAbsent(nowMs: number): void {
+    this.absences++;
+    super.wasAbsent(nowMs);
+  }
+}
+
+interface Fleet extends Partial<NodeLivenessOptions> {
+  readonly names?: readonly string[];
+  /** Nodes that were lost before the start of the coordinator, with the time since then. */
+  readonly lostForMs?: Readonly<Record<string, number>>;
+}
+
+function start({ names = ["n1", "n2"], lostForMs = {}, ...options }: Fleet = {}) {
+  const clock = new VirtualClock({ startMs: START_MS });
+  const nodes = names.map((name) => {
+    const node = aNode({ name });
+    const lostMs = lostForMs[name];
+    if (lostMs !== undefined) node.record.unreachableSince = toTimestamp(START_MS - lostMs);
+    return node;
+  });
+  const { state } = new HandFedState({ nodes });
+  const massLoss = new RecordedMassLoss({ recoveryMs: 0 });
+  const limits = defaultLivenessLimits(INTERVAL_MS);
+  const liveness = new NodeLiveness({
+    ...{ state, clock, limits, massLoss, log: pino({ level: "silent" }), heartbeatIntervalMs: INTERVAL_MS },
+    ...options,
+  });
+  const beatFor = (ms: number, ...beating: readonly string[]): void => {
+    for (let passedMs = 0; passedMs < ms; passedMs += INTERVAL_MS) {
+      clock.advance(INTERVAL_MS);
+      for (const node of beating) liveness.recordContact(node);
+    }
+  };
+  for (const name of names) if (lostForMs[name] === undefined) liveness.recordContact(name);
+  return {
+    clock,
+    liveness,
+    limits,
+    massLoss,
+    beatFor,
+    isReady: (name: string) => state.node(name)?.health.ready,
+  };
+}
+
+test("a node is lost only after a check whether the process was held up", (t) => {
+  const parts: { liveness?: NodeLiveness; heldMs: number } = { heldMs: 3_000 };
+  const { clock, liveness, limits, isReady } = start({
+    checkHoldUp: () => {
+      parts.liveness?.heldUp(parts.heldMs);
+      parts.heldMs = 0;
+    },
+  });
+  t.after(() => liveness.stop());
+  parts.liveness = liveness;
+  clock.advance(limits.unreachableMs);
+  assert.equal(isReady("n1"), true);
+  clock.advance(3_000);
+  assert.equal(isReady("n1"), false);
+});
+
+test("a fleet counts as absent for hold-ups in which agents give up their connections", (t) => {
+  const { liveness, massLoss } = start();
+  t.after(() => liveness.stop());
+  const { absences } = massLoss;
+  liveness.heldUp(4_999);
+  assert.equal(massLoss.absences, absences);
+  liveness.heldUp(5_000);
+  assert.equal(massLoss.absences, absences + 1);
+});
+
+test("nodes that were cut off within a heartbeat of each other count as lost together", (t) => {
+  const { clock, liveness, limits, massLoss } = start();
+  t.after(() => liveness.stop());
+  // A heartbeat may be late by a quarter of the interval.
+  clock.advance(1.2 * INTERVAL_MS);
+  liveness.recordContact("n2");
+  clock.advance(limits.unreachableMs - 1.2 * INTERVAL_MS);
+  assert.deepEqual(massLoss.updates.at(-1), { nodes: 2, lost: 2 });
+});
+
+test("a node whose next heartbeat is not due yet is not suspected, however long the interval is", (t) => {
+  const intervalMs = 5_000;
+  const { clock, liveness, limits, massLoss } = start({ heartbeatIntervalMs: intervalMs });
+  t.after(() => liveness.stop());
+  clock.advance(limits.unreachableMs - intervalMs);
+  liveness.recordContact("n2");
+  clock.advance(intervalMs);
+  assert.deepEqual(massLoss.updates.at(-1), { nodes: 2, lost: 1 });
+});
+
+test("suspected nodes are counted again when their suspicion has ended, and not all the time", (t) => {
+  const { clock, liveness, limits, massLoss } = start();
+  t.after(() => liveness.stop());
+  clock.advance(INTERVAL_MS);
+  liveness.recordContact("n2");
+  clock.advance(limits.unreachableMs - INTERVAL_MS);
+  const { length } = massLoss.updates;
+  clock.advance(2_000);
+  liveness.recordContact("n2");
+  clock.advance(1.25 * INTERVAL_MS - 2_000);
+  assert.deepEqual(massLoss.updates.slice(length), [{ nodes: 2, lost: 1 }]);
+});
+
+test("a node counts as lost for an hour after its loss, and then for as long as it has pods to replace", (t) => {
+  for (const hasPods of [true, false]) {
+    const { liveness, limits, massLoss, beatFor } = start({
+      names: ["n1", "n2", "n3"],
+      hasPodsToReplace: () => hasPods,
+    });
+    t.after(() => liveness.stop());
+    beatFor(2 * HOUR_MS, "n1", "n2", "n3");
+    beatFor(limits.unreachableMs, "n2", "n3");
+    assert.deepEqual(massLoss.updates.at(-1), { nodes: 3, lost: 1 });
+    beatFor(HOUR_MS, "n2", "n3");
+    beatFor(limits.unreachableMs, "n3");
+    assert.deepEqual(massLoss.updates.at(-1), hasPods ? { nodes: 3, lost: 2 } : { nodes: 2, lost: 1 });
+  }
+});
+
+test("the hour of a node that was lost before the start began with its loss", (t) => {
+  const { liveness, massLoss } = start({
+    names: ["n1", "n2", "n3"],
+    lostForMs: { n1: HOUR_MS, n2: HOUR_MS - 1 },
+    hasPodsToReplace: () => false,
+  });
+  t.after(() => liveness.stop());
+  assert.deepEqual(massLoss.updates[0], { nodes: 2, lost: 1 });
+});
+
+test("a node that is forgotten no longer counts", (t) => {
+  const { clock, liveness, limits, massLoss } = start();
+  t.after(() => liveness.stop());
+  clock.advance(limits.unreachableMs);
+  liveness.recordContact("n2");
+  liveness.forget("n1");
+  assert.deepEqual(massLoss.updates.at(-1), { nodes: 1, lost: 0 });
+});
