@@ -1,9 +1,10 @@
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { COORDINATOR_ENVIRONMENT, COORDINATOR_NODE_OPTIONS } from "../../hack/instance/describe-programs.ts";
 
 export interface CoordinatorProcess {
   readonly pid: number;
@@ -13,14 +14,21 @@ export interface CoordinatorProcess {
   readonly token: string;
   /** The port of Destination in plain text. */
   readonly destinationPort: number;
+  /** Kills it with SIGKILL and starts it on the same files and ports. Resolves when it takes connections. */
+  restart(): Promise<void>;
   close(): Promise<void>;
+}
+
+interface Running {
+  readonly child: ChildProcess;
+  readonly ended: Promise<void>;
 }
 
 const START_LIMIT_MS = 60_000;
 
 /** The coordinator as it is run, with its store on disk, in a directory that goes with it. */
 export async function startCoordinatorProcess(
-  nodeOptions: readonly string[] = [],
+  nodeOptions: readonly string[] = COORDINATOR_NODE_OPTIONS,
   settings: Readonly<Record<string, unknown>> = {},
 ): Promise<CoordinatorProcess> {
   const dir = mkdtempSync(join(tmpdir(), "forage-bench-"));
@@ -40,28 +48,42 @@ export async function startCoordinatorProcess(
   const configFile = join(dir, "coordinator.yaml");
   writeFileSync(configFile, JSON.stringify(config));
   const main = join(import.meta.dirname, "../../coordinator/src/main.ts");
-  const child = spawn(process.execPath, [...nodeOptions, main, "--config", configFile], {
-    stdio: ["ignore", 2, 2],
-  });
-  const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
-  const deadlineMs = performance.now() + START_LIMIT_MS;
-  while (!(await isOpen(port))) {
-    if (child.exitCode !== null || performance.now() > deadlineMs)
-      throw new Error("the coordinator did not start");
-    await delay(100);
-  }
+  const args = [...nodeOptions, main, "--config", configFile];
+  let running = await startProgram(args, port);
   return {
-    pid: child.pid ?? 0,
+    get pid() {
+      return running.child.pid ?? 0;
+    },
     address,
     destinationPort,
     caPem: readFileSync(join(dir, "ca.crt"), "utf8"),
     token: readFileSync(tokenFile, "utf8"),
+    restart: async () => {
+      running.child.kill("SIGKILL");
+      await running.ended;
+      running = await startProgram(args, port);
+    },
     close: async () => {
-      child.kill("SIGTERM");
-      await ended;
+      running.child.kill("SIGTERM");
+      await running.ended;
       rmSync(dir, { recursive: true, force: true });
     },
   };
+}
+
+async function startProgram(args: readonly string[], port: number): Promise<Running> {
+  const env = { ...process.env, ...COORDINATOR_ENVIRONMENT };
+  const child = spawn(process.execPath, args, { stdio: ["ignore", 2, 2], env });
+  const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+  const deadlineMs = performance.now() + START_LIMIT_MS;
+  while (!(await isOpen(port))) {
+    if (child.exitCode !== null || performance.now() > deadlineMs) {
+      child.kill("SIGKILL");
+      throw new Error("the coordinator did not start");
+    }
+    await delay(100);
+  }
+  return { child, ended };
 }
 
 function isOpen(port: number): Promise<boolean> {

@@ -1,8 +1,9 @@
 import { parseArgs } from "node:util";
 import { waitFor } from "../../hack/lib/wait-for.ts";
-import { cpuSeconds, residentMb } from "../apply/process-cost.ts";
+import { cpuSeconds, idlePercent, residentMb } from "../apply/process-cost.ts";
 import { applyPods } from "./apply-pods.ts";
-import { startCoordinatorProcess } from "./coordinator-process.ts";
+import { type CoordinatorProcess, startCoordinatorProcess } from "./coordinator-process.ts";
+import { eventCount } from "./event-count.ts";
 import { measureHalfRolled } from "./half-rolled.ts";
 import { measureLoadBalancers } from "./load-balancers.ts";
 import { measureLocalEvents } from "./local-events.ts";
@@ -12,6 +13,7 @@ import { measureWaitingRemoved } from "./waiting-removed.ts";
 type Result = Record<string, number>;
 
 const APPLY_LIMIT_MS = 600_000;
+const IDLE_SECONDS = 20;
 
 /** A fleet of agents without hosts: how fast many pods get to their nodes, and what one small change costs as the fleet grows. */
 export async function main(): Promise<void> {
@@ -51,10 +53,17 @@ async function measureApply(count: number, pods: number, result: Result): Promis
   const agents = new SocketAgents();
   try {
     const startedMs = performance.now();
+    const emptyMb = residentMb(coordinator.pid);
     await agents.start(coordinator, count);
     result[`${count} agents join and connect (s)`] = (performance.now() - startedMs) / 1000;
     const idle = { cpu: cpuSeconds(coordinator.pid), mb: residentMb(coordinator.pid) };
     result[`coordinator resident, ${count} agents, no pods (MB)`] = idle.mb;
+    result["coordinator resident, an agent (kB)"] = ((idle.mb - emptyMb) * 1000) / count;
+    result[`coordinator idle, ${count} agents, no pods (% of a core)`] = await idlePercent(
+      coordinator.pid,
+      IDLE_SECONDS,
+    );
+    idle.cpu = cpuSeconds(coordinator.pid);
     const appliedMs = performance.now();
     const done = applyPods(coordinator, pods);
     await waitFor(async () => agents.given >= pods, {
@@ -73,8 +82,31 @@ async function measureApply(count: number, pods: number, result: Result): Promis
       ((cpuSeconds(coordinator.pid) - idle.cpu) * 1000) / pods;
     result[`coordinator resident, ${pods} pods (MB)`] = residentMb(coordinator.pid);
     result["coordinator resident, a pod (kB)"] = ((residentMb(coordinator.pid) - idle.mb) * 1000) / pods;
+    await measureRestart(coordinator, agents, result);
   } finally {
     agents.close();
     await coordinator.close();
   }
+}
+
+/** The coordinator is killed; its agents return by themselves, and their pods must not be taken for lost. */
+async function measureRestart(
+  coordinator: CoordinatorProcess,
+  agents: SocketAgents,
+  result: Result,
+): Promise<void> {
+  const killedMs = performance.now();
+  let back = 0;
+  const returning = agents.reconnect(coordinator.address, () => back++);
+  await coordinator.restart();
+  result["killed → takes connections (s)"] = (performance.now() - killedMs) / 1000;
+  await waitFor(async () => back >= agents.connected, {
+    what: "all agents are back",
+    limitMs: APPLY_LIMIT_MS,
+  });
+  result["killed → all agents back (s)"] = (performance.now() - killedMs) / 1000;
+  await returning;
+  result["coordinator's processor time until then (s)"] = cpuSeconds(coordinator.pid);
+  result["coordinator resident after the restart (MB)"] = residentMb(coordinator.pid);
+  result["nodes taken for unreachable"] = await eventCount(coordinator, "NodeUnreachable");
 }

@@ -24,6 +24,11 @@ export class PodAnswers {
     return statusOf(pod, ready, hostPort);
   }
 
+  /** All its pods, as an agent reports them when it connects. */
+  statuses(): PodStatus[] {
+    return [...this.pods.values()].map((pod) => this.statusOf(pod));
+  }
+
   /** Undefined: there is nothing to say. */
   answer({ message }: ConnectResponse): ConnectRequest | undefined {
     const given =
@@ -86,7 +91,11 @@ export interface HollowHost {
 const DEFAULT_HOST: HollowHost = { address: "192.0.2.1", pods: 11 };
 const FIRST_HOST_PORT = 20_000;
 
-export function helloOf(node: string, { address, pods }: HollowHost = DEFAULT_HOST): Hello {
+export function helloOf(
+  node: string,
+  { address, pods }: HollowHost = DEFAULT_HOST,
+  statuses: PodStatus[] = [],
+): Hello {
   const allocatable = { cpu: "16", memory: "64Gi", pods: String(pods), "ephemeral-storage": "100Gi" };
   return {
     agentVersion: "0.0.0",
@@ -94,7 +103,7 @@ export function helloOf(node: string, { address, pods }: HollowHost = DEFAULT_HO
     sessionId: `${node}-1`,
     clusterId: "",
     assignmentRevision: 0n,
-    pods: [],
+    pods: statuses,
     node: {
       capacity: allocatable,
       allocatable,

@@ -1,3 +1,5 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { type BackOff, backOffMs } from "@forage/common/back-off";
 import { bearerMetadata, channelCredentials } from "@forage/identity/credentials";
 import { createKeyAndCsr } from "@forage/identity/csr";
 import { parseJoinToken } from "@forage/identity/join-token";
@@ -31,10 +33,16 @@ export interface SocketAgentsOptions {
 }
 
 interface HollowAgent {
+  readonly name: string;
   readonly answers: PodAnswers;
-  readonly send: (request: ConnectRequest) => void;
-  readonly close: () => void;
+  readonly credentials: ChannelCredentials;
+  /** Of the present connection. */
+  send: (request: ConnectRequest) => void;
+  close: () => void;
 }
+
+/** What the agent's own link waits between its attempts. */
+const RECONNECT: BackOff = { baseMs: 500, capMs: 10_000 };
 
 /** Agents without hosts, each joined and with a channel of its own, in this process. */
 export class SocketAgents {
@@ -72,31 +80,69 @@ export class SocketAgents {
     it?.send(statusesOf([it.answers.statusOf(pod, ready)]));
   }
 
+  /**
+   * Connects all agents again after the coordinator was killed, each by itself and with the waits of a real agent, and calls
+   * `onBack` for each that was welcomed.
+   */
+  async reconnect(address: string, onBack: () => void): Promise<void> {
+    await Promise.all(
+      this.#agents.map(async (agent) => {
+        for (let failures = 1; ; failures++) {
+          await delay(Math.random() * backOffMs(failures + 1, RECONNECT));
+          agent.close();
+          try {
+            const client = agentClient(address, agent.credentials);
+            await this.#open(agent, client, client.connect());
+            return onBack();
+          } catch {
+            // Refused, or cut off: the next attempt follows.
+          }
+        }
+      }),
+    );
+  }
+
   close(): void {
     for (const { close } of this.#agents) close();
   }
 
   async #startOne(coordinator: CoordinatorProcess, token: string, name: string): Promise<void> {
-    const { client, stream } = await joinAndConnect(coordinator, token, name);
+    const { client, stream, credentials } = await joinAndConnect(coordinator, token, name);
     const answers = new PodAnswers(() => this.given++);
+    const agent: HollowAgent = { name, answers, credentials, send: () => {}, close: () => {} };
+    await this.#open(agent, client, stream);
+    this.#agents.push(agent);
+  }
+
+  /** Resolves when the coordinator has welcomed the agent. */
+  async #open(
+    agent: HollowAgent,
+    client: AgentServiceClient,
+    stream: ClientDuplexStream<ConnectRequest, ConnectResponse>,
+  ): Promise<void> {
+    const { name, answers } = agent;
     const { host, onServices } = this.#options;
+    let timer: NodeJS.Timeout | undefined;
+    agent.close = () => {
+      clearInterval(timer);
+      stream.cancel();
+      client.close();
+    };
+    agent.send = (request) => void stream.write(request);
     await new Promise<void>((resolve, reject) => {
-      stream.on("error", reject);
+      stream.on("error", (error) => {
+        clearInterval(timer);
+        reject(error);
+      });
       stream.on("data", (response: ConnectResponse) => {
         if (response.message?.$case === "welcome") resolve();
         if (response.message?.$case === "services") onServices?.(name, response.message.value);
         const answer = answers.answer(response);
         if (answer !== undefined) stream.write(answer);
       });
-      stream.write({ message: { $case: "hello", value: helloOf(name, host?.(name)) } });
+      stream.write({ message: { $case: "hello", value: helloOf(name, host?.(name), answers.statuses()) } });
     });
-    const timer = setInterval(() => stream.write(heartbeat), HEARTBEAT_MS);
-    const close = (): void => {
-      clearInterval(timer);
-      stream.cancel();
-      client.close();
-    };
-    this.#agents.push({ close, answers, send: (request) => void stream.write(request) });
+    timer = setInterval(() => stream.write(heartbeat), HEARTBEAT_MS);
   }
 }
 
@@ -123,9 +169,13 @@ export async function joinAndConnect(
   );
   enrolling.close();
   const credentials = channelCredentials({ caPem, certPem: joined.certificatePem, keyPem });
-  // Channels to one address with equal options would share their sockets.
-  const client = new AgentServiceClient(address, credentials, { "grpc.use_local_subchannel_pool": 1 });
+  const client = agentClient(address, credentials);
   return { client, stream: client.connect(), credentials };
+}
+
+/** Channels to one address with equal options would share their sockets. */
+function agentClient(address: string, credentials: ChannelCredentials): AgentServiceClient {
+  return new AgentServiceClient(address, credentials, { "grpc.use_local_subchannel_pool": 1 });
 }
 
 export async function joinToken(

@@ -4,7 +4,12 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, write
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { AGENT_ENVIRONMENT, AGENT_NODE_OPTIONS } from "../instance/describe-programs.ts";
+import {
+  AGENT_ENVIRONMENT,
+  AGENT_NODE_OPTIONS,
+  COORDINATOR_ENVIRONMENT,
+  COORDINATOR_NODE_OPTIONS,
+} from "../instance/describe-programs.ts";
 
 const units = join(import.meta.dirname, "..", "..", "systemd");
 const NAMES = [
@@ -67,12 +72,16 @@ test("nothing gives the agent a mount namespace of its own, which would hide its
   );
 });
 
-test("the unit starts the agent as it is measured", () => {
-  const agent = readFileSync(join(units, NAMES[1]), "utf8");
-  const environment = Object.entries(AGENT_ENVIRONMENT).map(([name, value]) => `${name}=${value}`);
-  assert.ok(agent.includes(`\nExecStart=/usr/lib/forage/node ${AGENT_NODE_OPTIONS.join(" ")} /`));
-  assert.ok(agent.includes(`\nEnvironment=${environment.join(" ")}\n`));
-});
+for (const [unit, options, variables] of [
+  [NAMES[0], COORDINATOR_NODE_OPTIONS, COORDINATOR_ENVIRONMENT],
+  [NAMES[1], AGENT_NODE_OPTIONS, AGENT_ENVIRONMENT],
+] as const)
+  test(`${unit} starts its program as it is measured`, () => {
+    const text = readFileSync(join(units, unit), "utf8");
+    const environment = Object.entries(variables).map(([name, value]) => `${name}=${value}`);
+    assert.ok(text.includes(`\nExecStart=/usr/lib/forage/node ${options.join(" ")} /`));
+    assert.ok(text.includes(`\nEnvironment=${environment.join(" ")}\n`));
+  });
 
 test("keys come from systemd's credential store under the names that the programs look for", () => {
   const settings = (name: string): string[] => readFileSync(join(units, name), "utf8").split("\n");

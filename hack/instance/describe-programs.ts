@@ -29,6 +29,11 @@ export const AGENT_ENVIRONMENT: Readonly<Record<string, string>> = {
   MALLOC_MMAP_THRESHOLD_: "32768",
 };
 
+// A large young generation saves no time here, and each connection of an agent that is made while it grows leaves it at its
+// full size: 100 MB with 1,000 agents. One arena of the C library keeps what connections free in one place.
+export const COORDINATOR_NODE_OPTIONS = ["--max-semi-space-size=8"];
+export const COORDINATOR_ENVIRONMENT: Readonly<Record<string, string>> = { MALLOC_ARENA_MAX: "1" };
+
 /** The options of the log reader, which copies lines all the time, so that compilers pay off. */
 export const LOGS_NODE_OPTIONS = ["--max-semi-space-size=1", "--v8-pool-size=1", "--optimize-for-size"];
 
@@ -60,7 +65,13 @@ export function describePrograms(
     ...(instance.containerd.own ? [ownContainerd(instance)] : []),
     ...(instance.etcd ? [ownEtcd(instance, instance.etcd)] : []),
     logReader(root, instance),
-    daemon("coordinator", configs.coordinator, paths.coordinatorConfig, [], {}),
+    daemon(
+      "coordinator",
+      configs.coordinator,
+      paths.coordinatorConfig,
+      COORDINATOR_NODE_OPTIONS,
+      COORDINATOR_ENVIRONMENT,
+    ),
     daemon("agent", configs.agent, paths.agentConfig, AGENT_NODE_OPTIONS, AGENT_ENVIRONMENT),
   ];
 }

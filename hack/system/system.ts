@@ -2,7 +2,12 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { stringify } from "yaml";
 import { bundlePrograms, PROGRAMS } from "../bundling/bundle-programs.ts";
-import { AGENT_ENVIRONMENT, AGENT_NODE_OPTIONS } from "../instance/describe-programs.ts";
+import {
+  AGENT_ENVIRONMENT,
+  AGENT_NODE_OPTIONS,
+  COORDINATOR_ENVIRONMENT,
+  COORDINATOR_NODE_OPTIONS,
+} from "../instance/describe-programs.ts";
 import { findPodCidr, virtualIpsBeside } from "../instance/pod-cidr.ts";
 import { freePorts } from "../lib/free-ports.ts";
 import { type RunResult, run } from "../lib/run.ts";
@@ -218,8 +223,8 @@ export function daemon(
   configPath: string,
   { network, env: added = {} }: DaemonOptions = {},
 ): Daemon {
-  const options = name === "agent" ? AGENT_NODE_OPTIONS : [];
-  const env = { ...(name === "agent" && AGENT_ENVIRONMENT), ...added };
+  const options = name === "agent" ? AGENT_NODE_OPTIONS : COORDINATOR_NODE_OPTIONS;
+  const env = { ...(name === "agent" ? AGENT_ENVIRONMENT : COORDINATOR_ENVIRONMENT), ...added };
   const inside = network === undefined ? [] : ["nsenter", `--net=/run/netns/${network}`, "--"];
   const command = [...inside, process.execPath, ...options, join(root, "dist", `${name}.mjs`)];
   const [file = "", ...args] = [...command, "--config", configPath];
