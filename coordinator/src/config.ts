@@ -161,7 +161,7 @@ export const CONFIG_SCHEMA = z.strictObject({
     .strictObject({
       /** A node without heartbeats for this time is unreachable. Default: three heartbeats, at least 7.5. */
       unreachableSeconds: z.number().min(1).max(3_600).optional(),
-      /** The time after a start of the coordinator in which no node counts as unreachable. */
+      /** The time after a start in which no node counts as unreachable; up to four times as long while nodes return one by one. */
       startGraceSeconds: z.number().min(0).max(3_600).default(15),
       /** The time for which pods without an own toleration tolerate an unreachable node. */
       unreachableTolerationSeconds: z.number().min(0).max(86_400).default(30),

@@ -132,6 +132,42 @@ test("after a start nodes count as ready for a while, except for those that were
   assert.ok(state.node("n1"));
 });
 
+test("the grace of a start goes on while nodes return one after the other, up to four times its length", () => {
+  const everyMs = limits.startGraceMs / 3 - 1;
+  const returning = Array.from({ length: 20 }, (_, i) => aNode({ name: `r${i}`, ready: false }));
+  const { clock, liveness, health } = start(aNode({ name: "n1", ready: false }), ...returning);
+  const after = (returned: number): boolean => {
+    for (let i = 0; i < returned; i++) {
+      clock.advance(everyMs);
+      liveness.recordContact(`r${i}`);
+    }
+    return health("n1").ready;
+  };
+  assert.equal(after(12), true, "long after the grace's own length");
+  clock.advance(limits.startGraceMs * 4 - 12 * everyMs - 1);
+  assert.equal(health("n1").ready, true);
+  // The last check follows at most 50 ms after the end.
+  clock.advance(51);
+  assert.equal(health("n1").ready, false);
+});
+
+test("the grace of a start ends once no further node returns, and heartbeats of those that returned don't prolong it", () => {
+  const { clock, liveness, health } = start(
+    aNode({ name: "n1", ready: false }),
+    aNode({ name: "n2", ready: false }),
+  );
+  clock.advance(limits.startGraceMs - 1_000);
+  liveness.recordContact("n2");
+  const beatMs = 1_000;
+  let waitedMs = 0;
+  while (health("n1").ready && waitedMs < limits.startGraceMs) {
+    clock.advance(beatMs);
+    waitedMs += beatMs;
+    liveness.recordContact("n2");
+  }
+  assert.equal(waitedMs, limits.startGraceMs / 3);
+});
+
 test("the time for which the process was held up is no silence of the nodes", () => {
   const { clock, liveness, health } = start();
   liveness.recordContact("n1");

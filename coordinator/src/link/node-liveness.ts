@@ -10,8 +10,8 @@ export interface LivenessLimits {
   /** A node becomes unreachable after this silence. */
   readonly unreachableMs: number;
   /**
-   * Nodes count as ready for this long after a start of the coordinator. It is longer than an agent's longest wait between two
-   * attempts to connect.
+   * Nodes count as ready for this long after a start of the coordinator, and longer while others still return one after the
+   * other. It is longer than an agent's longest wait between two attempts to connect.
    */
   readonly startGraceMs: number;
 }
@@ -41,6 +41,8 @@ interface TrackedNode {
   allowanceMs: number;
   /** The time until which it counts as Ready at least, by the monotonic clock. */
   graceUntilMs: number;
+  /** Whether it has yet to connect since the start of the coordinator. */
+  awaited: boolean;
   believed: boolean;
   /** The time of its loss, by the monotonic clock. */
   lostMs: number;
@@ -64,6 +66,12 @@ const PROBATION: BackOff = { baseMs: 10_000, capMs: 60_000 };
  */
 const RECHECK_MS = 500;
 const MIN_CHECK_MS = 50;
+/**
+ * Thousands of agents that return at once take the coordinator longer than the grace of its start. The grace goes on until none
+ * of them has returned for a third of it, at most for four times its length.
+ */
+const RETURN_GAP = 1 / 3;
+const START_GRACE_LIMIT = 4;
 /** Agents give up a connection that does not answer for so long, and then need their back-off to return. */
 const AGENT_PATIENCE_MS = 5_000;
 /** Nodes that have been lost for longer, and have no pods left to replace, don't count in a mass loss. */
@@ -74,12 +82,17 @@ export class NodeLiveness {
   readonly #options: NodeLivenessOptions;
   readonly #liveness = new Map<string, TrackedNode>();
   readonly #massLoss: MassLoss;
+  /** By the monotonic clock. */
+  readonly #startMs: number;
+  /** The time at which a node connected for the first time since the start, by the monotonic clock. */
+  #lastReturnMs = Number.NEGATIVE_INFINITY;
   #cancelRecovery: () => void = () => {};
   #cancelRecheck: () => void = () => {};
   #stopped = false;
 
   constructor(options: NodeLivenessOptions) {
     this.#options = options;
+    this.#startMs = options.clock.monotonicMs();
     this.#massLoss = options.massLoss ?? new MassLoss({ recoveryMs: 0 });
     const nodes = options.state.nodes();
     for (const node of nodes) this.#begin(node);
@@ -94,6 +107,8 @@ export class NodeLiveness {
     const tracked = this.#liveness.get(node) ?? this.#add(node, false);
     tracked.heartbeatMs = this.#options.clock.monotonicMs();
     tracked.why = "it sends no heartbeats";
+    if (tracked.awaited) this.#lastReturnMs = tracked.heartbeatMs;
+    tracked.awaited = false;
     if (!tracked.believed) this.#comeBack(node, tracked);
     if (tracked.allowanceMs === this.#options.limits.unreachableMs) return;
     // The grace of the start is over with the first word.
@@ -151,6 +166,7 @@ export class NodeLiveness {
     const tracked = this.#add(name, lostMs === undefined);
     tracked.why = "it has not connected since the coordinator started";
     tracked.allowanceMs = Math.max(limits.startGraceMs, limits.unreachableMs);
+    tracked.awaited = true;
     if (lostMs !== undefined) tracked.lostMs = clock.monotonicMs() - Math.max(0, clock.nowMs() - lostMs);
   }
 
@@ -168,6 +184,7 @@ export class NodeLiveness {
       heartbeatMs: nowMs,
       allowanceMs: limits.unreachableMs,
       graceUntilMs: nowMs,
+      awaited: false,
       believed,
       lostMs: nowMs,
       onProbation: false,
@@ -214,7 +231,7 @@ export class NodeLiveness {
 
   #suspectLater(node: string, tracked: TrackedNode): void {
     const { clock } = this.#options;
-    const restMs = (): number => deadlineMs(tracked) - clock.monotonicMs();
+    const restMs = (): number => this.#deadlineMs(tracked) - clock.monotonicMs();
     tracked.cancel = clock.schedule(Math.max(0, restMs() - RECHECK_MS), () => {
       tracked.cancel = clock.schedule(Math.max(MIN_CHECK_MS, restMs()), () => this.#suspect(node, tracked));
     });
@@ -224,7 +241,7 @@ export class NodeLiveness {
     const { clock, log, checkHoldUp } = this.#options;
     checkHoldUp?.();
     const nowMs = clock.monotonicMs();
-    if (deadlineMs(tracked) > nowMs) {
+    if (this.#deadlineMs(tracked) > nowMs) {
       this.#suspectLater(node, tracked);
       return;
     }
@@ -271,7 +288,15 @@ export class NodeLiveness {
    * one of many.
    */
   #isSuspected(tracked: TrackedNode, nowMs: number): boolean {
-    return deadlineMs(tracked) - nowMs <= this.#suspicionMs();
+    return this.#deadlineMs(tracked) - nowMs <= this.#suspicionMs();
+  }
+
+  #deadlineMs({ heartbeatMs, allowanceMs, graceUntilMs, awaited }: TrackedNode): number {
+    const deadlineMs = Math.max(heartbeatMs + allowanceMs, graceUntilMs);
+    if (!awaited) return deadlineMs;
+    const { startGraceMs } = this.#options.limits;
+    const limitMs = this.#startMs + START_GRACE_LIMIT * startGraceMs;
+    return Math.max(deadlineMs, Math.min(this.#lastReturnMs + RETURN_GAP * startGraceMs, limitMs));
   }
 
   /** A node counts as about to be lost for so long before its deadline. */
@@ -319,10 +344,6 @@ export class NodeLiveness {
     if (!this.#massLoss.isActive(this.#options.clock.monotonicMs())) return false;
     return lostBeforeStart || before?.ready === true || before?.kept === true;
   }
-}
-
-function deadlineMs({ heartbeatMs, allowanceMs, graceUntilMs }: TrackedNode): number {
-  return Math.max(heartbeatMs + allowanceMs, graceUntilMs);
 }
 
 /** Returns the probation of a node with this many losses within the window. */
