@@ -36,12 +36,12 @@ interface HollowAgent {
   readonly name: string;
   readonly answers: PodAnswers;
   readonly credentials: ChannelCredentials;
-  /** Of the present connection. */
+  /** Sends over the present connection. */
   send: (request: ConnectRequest) => void;
   close: () => void;
 }
 
-/** What the agent's own link waits between its attempts. */
+/** The waits of the agent's own link between two attempts. */
 const RECONNECT: BackOff = { baseMs: 500, capMs: 10_000 };
 
 /** Agents without hosts, each joined and with a channel of its own, in this process. */
