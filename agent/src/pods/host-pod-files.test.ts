@@ -1,11 +1,14 @@
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { appendFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { testPodFiles } from "../../test/pod-files-contract.ts";
 import { systemClock } from "../clock.ts";
 import { LogRotator } from "../logs/log-rotator.ts";
+import type { StreamPipes } from "../logs/stream-places.ts";
+import type { StreamReader } from "../logs/stream-reader.ts";
 import { HostPodFiles, type HostPodFilesOptions } from "./host-pod-files.ts";
 
 testPodFiles("host", (t) => podFiles(t).files);
@@ -30,6 +33,34 @@ test("logs that an earlier run of the agent left are bounded again", async (t) =
   await new HostPodFiles(dir, rotator).takeOver();
   await rotator.check();
   assert.ok(existsSync(`${logFile}.1`), "the log was trimmed");
+});
+
+test("ends the separate streams of earlier runs before the next one, and of all runs before their removal", async (t) => {
+  const streams = new RecordedStreams();
+  const { files } = podFiles(t, { streams });
+  await files.prepare("p1", "main", 1);
+  const second = await files.prepare("p1", "main", 2, true);
+  assert.deepEqual(streams.calls, ["end 1.log", "begin 2.log"]);
+  assert.deepEqual(second.streamPipes, PIPES);
+  streams.calls.length = 0;
+  await files.remove("p1");
+  assert.deepEqual(streams.calls.sort(), ["end 1.log", "end 2.log"]);
+});
+
+test("reads the separate streams of present runs on after a start of the agent", async (t) => {
+  const { files, dir, rotator } = podFiles(t);
+  for (const attempt of [1, 2]) await files.prepare("p1", "main", attempt);
+  const streams = new RecordedStreams();
+  await new HostPodFiles(dir, rotator, { streams }).takeOver();
+  assert.deepEqual(streams.calls, ["sync 2.log"]);
+});
+
+test("the last lines contain those that the reader of separate streams had not written yet", async (t) => {
+  const streams = new RecordedStreams();
+  const { files } = podFiles(t, { streams });
+  const { logFile } = await files.prepare("p1", "main", 1, true);
+  streams.unwritten.set(logFile, "panic: no disk\n");
+  assert.equal(await files.lastLines("p1", "main", 1), "panic: no disk");
 });
 
 test("nothing is left of a removed pod, and removing again is fine", async (t) => {
@@ -122,6 +153,30 @@ test("names that lead elsewhere are refused", async (t) => {
   const { files } = podFiles(t);
   for (const name of ["..", "a/b", "", ".x"]) await assert.rejects(files.prepare(name, "main", 1));
 });
+
+const PIPES = { stdout: "/pipes/stdout", stderr: "/pipes/stderr" };
+
+/** Keeps which logs it is called for. A call of `sync` writes what is left of a log. */
+class RecordedStreams implements StreamReader {
+  readonly calls: string[] = [];
+  readonly unwritten = new Map<string, string>();
+
+  begin(logFile: string): Promise<StreamPipes> {
+    this.calls.push(`begin ${basename(logFile)}`);
+    return Promise.resolve(PIPES);
+  }
+
+  async sync(logFile: string): Promise<void> {
+    this.calls.push(`sync ${basename(logFile)}`);
+    await appendFile(logFile, this.unwritten.get(logFile) ?? "");
+  }
+
+  async end(logFile: string): Promise<void> {
+    this.calls.push(`end ${basename(logFile)}`);
+  }
+
+  close(): void {}
+}
 
 function logsIn(dir: string): string[] {
   return readdirSync(dir)

@@ -235,6 +235,30 @@ test("a time that lies ahead is from before the clock was set back", () => {
   assert.equal(life.ageMs(life.clock.nowMs() + HOUR_MS), Number.POSITIVE_INFINITY);
 });
 
+test("a time on record from between a step of the wall clock and its notice counts from the step", () => {
+  const life = new Life();
+  life.pass(2 * HOUR_MS);
+  life.clock.jumpWall(-HOUR_MS);
+  life.clock.advance(500);
+  const recordedMs = life.clock.nowMs();
+  life.clock.advance(500);
+  life.time.tick();
+  life.pass(30_000);
+  assert.equal(life.ageMs(recordedMs), 30_500);
+});
+
+test("the time goes on after a failed wait for the nodes", async () => {
+  const life = new Life();
+  const started = Promise.withResolvers<void>();
+  life.time.holdUntil(started.promise);
+  life.pass(15_000);
+  assert.equal(life.time.monotonicMs(), 0);
+  started.reject(new Error("by the test"));
+  await life.end();
+  life.pass(10_000);
+  assert.equal(life.time.monotonicMs(), 10_000);
+});
+
 test("a thousand stalls leave the age of a new time exact", async () => {
   const life = new Life();
   for (let count = 0; count < 1_000; count++) {
