@@ -84,6 +84,11 @@ export function scanSourceTexts(path: string, source: string): readonly Text[] {
   return texts;
 }
 
+/** Returns a TypeScript source of the same length in which comments, strings and regular expressions are spaces. */
+export function blankTexts(source: string): string {
+  return source.replaceAll(TOKENS, (text) => text.replaceAll(/[^\n]/g, " "));
+}
+
 /** Returns the paragraphs, list items and table rows of a Markdown file, without code. */
 export function scanMarkdownTexts(path: string, source: string): readonly Text[] {
   const prose = source.replaceAll(MARKDOWN_CODE, (code) => code.replaceAll(/[^\n]/g, " "));
