@@ -1,6 +1,7 @@
 import { BundleFile } from "@forage/archive";
 import { messageOf } from "@forage/common/message-of";
 import type { Config } from "../config.ts";
+import { configText } from "../support/shown-config.ts";
 import { supportFile } from "../support/support-files.ts";
 import { checkHost } from "./check/check-host.ts";
 import type { CheckedHost } from "./check/finding.ts";
@@ -50,7 +51,7 @@ export async function writeHostBundle(
       if (result.ok) return `${result.text}\n`;
       throw new Error(result.text);
     };
-    await add("config.json", async () => `${JSON.stringify(await settings(), undefined, 2)}\n`);
+    await add("config.json", async () => configText(await settings()));
     await add(
       "checks.json",
       async () => `${JSON.stringify(await checkHost(host, await settings()), undefined, 2)}\n`,

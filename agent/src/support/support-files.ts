@@ -5,6 +5,7 @@ import type { SupportFile } from "@forage/proto/forage/agent/v1/agent";
 import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import type { LinkState } from "../link/link-state.ts";
+import { configText } from "./shown-config.ts";
 
 /** The sources of an agent's files. */
 export interface SupportSources {
@@ -29,7 +30,7 @@ const CHECKS_LIMIT_MS = 25_000;
 export async function* supportFiles(sources: SupportSources): AsyncGenerator<SupportFile> {
   const { config, recentLog, metrics } = sources;
   yield await supportFile("about.json", async () => aboutText(sources));
-  yield await supportFile("config.json", async () => `${JSON.stringify(config, undefined, 2)}\n`);
+  yield await supportFile("config.json", async () => configText(config));
   yield await supportFile("log.jsonl", async () => {
     if (recentLog === undefined) throw new Error("this agent keeps no log lines");
     return recentLog.text();

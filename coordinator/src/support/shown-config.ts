@@ -1,13 +1,58 @@
+import { type SettingMarks, showSettings } from "@forage/common/show-settings";
 import type { Config } from "../config.ts";
+import { WORKSPACE_MARKS } from "./workspace-marks.ts";
 
 /**
- * Returns the configuration without what may be secret. Most secrets are in files, which it only names. The path of a webhook's URL is
- * often one, and the arguments of workspaces may contain some.
+ * Marks what a support bundle shows of the configuration. Most secrets are in files, which the configuration only names. The path of a
+ * webhook's URL is often one.
  */
-export function shownConfig({ workspaces, notifications, ...config }: Config): object {
-  return {
-    ...config,
-    workspaces: { ...workspaces, args: `${workspaces.args.length} left out` },
-    notifications: notifications.map(({ url, ...rest }) => ({ ...rest, origin: new URL(url).origin })),
-  };
+export const CONFIG_MARKS: SettingMarks<Config> = {
+  dataDir: "shown",
+  grpc: { listen: "shown" },
+  http: { listen: "shown", tls: "shown" },
+  destination: "shown",
+  names: "shown",
+  store: { etcd: { endpoints: "shown", ca: "shown", cert: "shown", key: "shown", prefix: "shown" } },
+  backups: { enabled: "shown", intervalHours: "shown", keep: "shown", directory: "shown" },
+  cluster: "shown",
+  clusterDomain: "shown",
+  adminTokenFile: "shown",
+  secretKeyFile: "shown",
+  identityIssuer: "shown",
+  profile: "shown",
+  rollout: { progressDeadlineSeconds: "shown", placementDeadlineSeconds: "shown", stableSeconds: "shown" },
+  services: { virtualIps: "shown", virtualIps6: "shown", nodePorts: "shown", loadBalancerIps: "shown" },
+  certificates: {
+    issuer: "shown",
+    acme: {
+      directory: "origin",
+      email: "left-out",
+      termsAgreed: "shown",
+      caFile: "shown",
+      externalAccountBinding: { keyId: "left-out", hmacKeyFile: "shown" },
+    },
+  },
+  events: { maxCount: "shown", maxMegabytes: "shown" },
+  notifications: {
+    ...{ name: "shown", url: "origin", secretFile: "shown", types: "shown" },
+    ...{ reasons: "shown", kinds: "shown", namespaces: "shown" },
+  },
+  autoscaling: { intervalSeconds: "shown" },
+  heartbeatIntervalSeconds: "shown",
+  nodes: {
+    unreachableSeconds: "shown",
+    startGraceSeconds: "shown",
+    unreachableTolerationSeconds: "shown",
+    recoveryGraceSeconds: "shown",
+    notReadyTolerationSeconds: "shown",
+  },
+  nodeCertificates: { lifetimeDays: "shown", graceDays: "shown" },
+  rebalance: { intervalSeconds: "shown", maxMoves: "shown", goal: "shown" },
+  workspaces: WORKSPACE_MARKS,
+  logLevel: "shown",
+};
+
+/** Returns the configuration without what may be secret. */
+export function shownConfig(config: Config): object {
+  return showSettings(config, CONFIG_MARKS);
 }
