@@ -209,6 +209,12 @@ export interface CommandLine {
   readonly tokenFile: string | undefined;
   /** A new, empty store may be made although the cluster's authority exists. */
   readonly newStore: boolean;
+  /** `restore` replaces the store that is there. */
+  readonly replace: boolean;
+  /** Answers the question of a replacement. */
+  readonly yes: boolean;
+  /** The unit of systemd that a replacement stops and starts. */
+  readonly unit: string | undefined;
 }
 
 export interface HostPort {
@@ -235,7 +241,9 @@ export function readCommandLine(
 ): CommandLine {
   const { values, positionals } = readFlags(argv);
   const { epoch, "new-store": newStore = false, "token-file": tokenFile } = values;
-  return { config: settle(values, environment), words: positionals, epoch, newStore, tokenFile };
+  const { replace = false, yes = false, unit } = values;
+  const words = positionals;
+  return { config: settle(values, environment), words, epoch, newStore, tokenFile, replace, yes, unit };
 }
 
 /** Returns the help text if the command line requests it, otherwise undefined. */
@@ -335,6 +343,9 @@ function readFlags(argv: readonly string[]) {
     epoch: text,
     "token-file": text,
     "new-store": { type: "boolean" },
+    replace: { type: "boolean" },
+    yes: { type: "boolean" },
+    unit: text,
     help: { type: "boolean", short: "h" },
   } as const;
   try {

@@ -30,11 +30,19 @@ coordinator must be stopped. Keep DATA_DIR/authority and DATA_DIR/keys as well: 
 
 ${SETTINGS}`,
   restore: `usage: forage-coordinator restore FILE [--epoch N] --config FILE
+       forage-coordinator restore FILE --replace [--yes] [--unit UNIT] [--epoch N] --config FILE
 
 Makes a store from a backup, in DATA_DIR/store or in etcd. There must be none in that place. The coordinator must be stopped. A
 restore that was cut off is started again with the same command.
 
+With --replace it takes the place of the store in DATA_DIR, also while the coordinator runs. The backup is checked, the
+coordinator is stopped by systemd and started with the restored store, and the former store is kept as
+DATA_DIR/store.replaced-TIME. If the coordinator doesn't become ready, the former store is put back.
+
 ${SETTINGS}
+  --replace                replaces the store that is there, and asks before
+  --yes                    answers the question
+  --unit UNIT              the unit to stop and start, forage-coordinator.service by default
   --epoch N                the new epoch, later than any that was in use; one after the backup's by default. A
                            backup that is restored a second time needs a higher one than the first time`,
   verify: `usage: forage-coordinator verify --config FILE

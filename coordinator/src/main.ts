@@ -25,6 +25,7 @@ import { joinTask, readToken } from "./peers/join-task.ts";
 import { readKeyFiles } from "./peers/key-files.ts";
 import { ownPlace } from "./peers/own-place.ts";
 import { hostAddresses } from "./reachable-at.ts";
+import { runReplace } from "./replace-store/run-replace.ts";
 import type { DurableStore } from "./store/index.ts";
 import { systemClock } from "./time/clock.ts";
 import { workspaceDefinitions } from "./workspaces/open-workspaces.ts";
@@ -67,7 +68,12 @@ async function main(): Promise<void> {
   }
   const task = maintenanceTask(commandLine.words, commandLine);
   if (task !== undefined) {
-    process.stdout.write(`${JSON.stringify(await runMaintenance(task, config, systemClock))}\n`);
+    const terminal = { input: process.stdin, output: process.stderr };
+    const result =
+      task.name === "replace"
+        ? await runReplace(task, config, systemClock, terminal)
+        : await runMaintenance(task, config, systemClock);
+    process.stdout.write(`${JSON.stringify(result)}\n`);
     return;
   }
   await serve(commandLine);

@@ -60,10 +60,12 @@ test("root gives away a link in the store, and not the file that it leads to", {
 });
 
 test("words that are no task are refused", () => {
-  const none = { epoch: undefined, newStore: false };
+  const none = { epoch: undefined, newStore: false, replace: false, yes: false, unit: undefined };
   assert.equal(maintenanceTask([], none), undefined);
   assert.throws(() => maintenanceTask(["backup"], none), /backup takes one file/);
   assert.throws(() => maintenanceTask(["verify", "x"], none), /verify takes no file/);
+  assert.throws(() => maintenanceTask(["verify"], { ...none, replace: true }), /--replace goes with restore/);
+  assert.throws(() => maintenanceTask(["restore", "f"], { ...none, yes: true }), /go with restore --replace/);
   assert.throws(() => maintenanceTask(["nonsense"], none), /there is no task "nonsense"/);
 });
 

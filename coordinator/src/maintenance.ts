@@ -3,6 +3,7 @@ import { giveStoreToOwner } from "./give-to-owner.ts";
 import { helpText, isStoreTask } from "./help-text.ts";
 import { AS_TASK, type Engine, migrate } from "./migrate.ts";
 import { connectStore, levelDir, type StorePlace } from "./open-cluster-store.ts";
+import type { ReplaceTask } from "./replace-store/run-replace.ts";
 import {
   type DurableStore,
   openEtcdStore,
@@ -15,23 +16,32 @@ import {
 } from "./store/index.ts";
 import type { Clock } from "./time/clock.ts";
 
-/** A task on a store while no coordinator runs on it. */
+/** A task on a store. */
 export type MaintenanceTask =
   | { readonly name: "backup"; readonly file: string }
   | { readonly name: "restore"; readonly file: string; readonly epoch?: number }
+  | ({ readonly name: "replace" } & ReplaceTask)
   | { readonly name: "migrate"; readonly to: Engine }
   | { readonly name: "salvage" }
   | { readonly name: "verify" };
 
+/** A task while no coordinator runs. A replacement stops it. */
+type StoppedTask = Exclude<MaintenanceTask, { readonly name: "replace" }>;
+
 /** Assignment revisions carry the epoch in 23 bits, see `link/outbox.ts`. */
 const MAX_EPOCH = 2 ** 23 - 1;
+
+type TaskFlags = Pick<CommandLine, "epoch" | "newStore" | "replace" | "yes" | "unit">;
 
 /** Reads the words after the program's name; undefined: serve. Throws ConfigError for any other word. */
 export function maintenanceTask(
   words: readonly string[],
-  { epoch, newStore }: Pick<CommandLine, "epoch" | "newStore">,
+  { epoch, newStore, replace, yes, unit }: TaskFlags,
 ): MaintenanceTask | undefined {
   const [name, file, ...rest] = words;
+  if (replace && name !== "restore") throw new ConfigError("--replace goes with restore");
+  if (!replace && (yes || unit !== undefined))
+    throw new ConfigError("--yes and --unit go with restore --replace");
   if (epoch !== undefined && name !== "restore") throw new ConfigError("--epoch goes with restore");
   if (name === undefined) return undefined;
   if (!isStoreTask(name)) throw new ConfigError(`there is no task "${name}"\n${helpText(undefined)}`);
@@ -45,8 +55,10 @@ export function maintenanceTask(
   switch (name) {
     case "backup":
       return { name, file: file ?? "" };
-    case "restore":
-      return { name, file: file ?? "", ...(epoch !== undefined && { epoch: checkedEpoch(epoch) }) };
+    case "restore": {
+      const backup = { file: file ?? "", ...(epoch !== undefined && { epoch: checkedEpoch(epoch) }) };
+      return replace ? { name: "replace", ...backup, yes, unit } : { name, ...backup };
+    }
     case "salvage":
     case "verify":
       return { name };
@@ -54,11 +66,7 @@ export function maintenanceTask(
 }
 
 /** Executes the task and returns its result as one JSON object. Operators run it as root, and the store stays the service's. */
-export async function runMaintenance(
-  task: MaintenanceTask,
-  place: StorePlace,
-  clock: Clock,
-): Promise<object> {
+export async function runMaintenance(task: StoppedTask, place: StorePlace, clock: Clock): Promise<object> {
   try {
     return await execute(task, place, clock);
   } finally {
@@ -66,7 +74,7 @@ export async function runMaintenance(
   }
 }
 
-async function execute(task: MaintenanceTask, place: StorePlace, clock: Clock): Promise<object> {
+async function execute(task: StoppedTask, place: StorePlace, clock: Clock): Promise<object> {
   if (task.name === "migrate") return migrate(task.to, place, clock);
   if (task.name === "restore") return restore(task, place, clock);
   if (task.name === "salvage") return salvage(place);

@@ -1,0 +1,34 @@
+import assert from "node:assert/strict";
+import { PassThrough } from "node:stream";
+import { test } from "node:test";
+import { ask } from "./ask.ts";
+
+for (const [answer, agrees] of [
+  ["y", true],
+  ["Yes", true],
+  ["", false],
+  ["no", false],
+  ["yesterday", false],
+] as const)
+  test(`the answer "${answer}" on a terminal ${agrees ? "agrees" : "declines"}`, async () => {
+    const input = Object.assign(new PassThrough(), { isTTY: true });
+    const output = new PassThrough();
+    input.write(`${answer}\n`);
+    assert.equal(await ask("Replace it?", { yes: false, input, output }), agrees);
+    assert.match(String(output.read()), /Replace it\? \[y\/N\]/);
+  });
+
+test("without a terminal the flag has to answer", async () => {
+  const [input, output] = [new PassThrough(), new PassThrough()];
+  await assert.rejects(
+    ask("Replace it?", { yes: false, input, output }),
+    /no terminal to ask on: give --yes/,
+  );
+  assert.equal(await ask("Replace it?", { yes: true, input, output }), true);
+});
+
+test("a terminal that is closed declines", async () => {
+  const input = Object.assign(new PassThrough(), { isTTY: true });
+  input.end();
+  assert.equal(await ask("Replace it?", { yes: false, input, output: new PassThrough() }), false);
+});

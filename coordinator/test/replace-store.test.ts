@@ -1,0 +1,201 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { type ReplaceStoreOptions, replaceStore } from "../src/replace-store/replace-store.ts";
+import type { ServiceUnit } from "../src/replace-store/service-unit.ts";
+import { type LevelStore, openLevelStore } from "../src/store/index.ts";
+import { systemClock } from "../src/time/clock.ts";
+
+const LIMIT = { timeout: 120_000 };
+
+test(
+  "a backup replaces the store of a running coordinator, and the former store is kept",
+  LIMIT,
+  async (t) => {
+    const host = await aHost(t);
+    const { replaced, started, epoch } = await host.replace();
+    assert.ok(started);
+    assert.deepEqual(host.done, ["ask", "stop", "start"]);
+    assert.match(
+      host.questions[0] ?? "",
+      /at revision \d+, and the present store is at revision 7\. The coordinator is stopped/,
+    );
+    assert.deepEqual(await host.running().values(), ["backed up"]);
+    assert.equal(host.running().epoch, epoch);
+    await host.unit.stop();
+    assert.deepEqual(await valuesIn(replaced ?? ""), ["backed up", "later"]);
+  },
+);
+
+test("the same backup that is restored again begins a later epoch than before", LIMIT, async (t) => {
+  const host = await aHost(t);
+  const first = await host.replace();
+  const second = await host.replace();
+  assert.equal(second.epoch, first.epoch + 1);
+});
+
+test(
+  "the former store is put back if the coordinator doesn't become ready with the restored one",
+  LIMIT,
+  async (t) => {
+    const host = await aHost(t);
+    host.failingStarts = 1;
+    await assert.rejects(host.replace(), {
+      code: "UNAVAILABLE",
+      message: /did not become ready with the restored store: no port.*runs with the former store again/,
+    });
+    assert.deepEqual(host.done, ["ask", "stop", "start", "stop", "start"]);
+    assert.deepEqual(await host.running().values(), ["backed up", "later"]);
+    const kept = host.names().filter((name) => name.startsWith("store."));
+    assert.match(kept.join(), /^store\.failed-\d{8}T\d{9}Z$/);
+  },
+);
+
+test("nothing is stopped for a damaged backup, or without the operator's consent", LIMIT, async (t) => {
+  const host = await aHost(t);
+  const damaged = join(host.dir, "damaged");
+  writeFileSync(damaged, "FORAGE STORE BACKUP 1\n");
+  await assert.rejects(host.replace({ file: damaged }), { code: "CORRUPT" });
+  await assert.rejects(host.replace({ ask: async () => false }), { code: "ABORTED" });
+  assert.deepEqual(host.done, []);
+  assert.deepEqual(await host.running().values(), ["backed up", "later"]);
+});
+
+test(
+  "the backup of another cluster is refused, and the coordinator goes on with its own store",
+  LIMIT,
+  async (t) => {
+    const host = await aHost(t);
+    const other = await aHost(t);
+    await assert.rejects(host.replace({ file: other.backup }), { message: /is of another cluster/ });
+    assert.deepEqual(host.done, ["ask", "stop", "start"]);
+    assert.deepEqual(await host.running().values(), ["backed up", "later"]);
+  },
+);
+
+test("a unit that runs with another store is not stopped", LIMIT, async (t) => {
+  const [host, other] = [await aHost(t), await aHost(t)];
+  await host.unit.stop();
+  host.done.length = 0;
+  await assert.rejects(host.replace({ unit: other.unit }), { message: /does not use the store in .*--unit/ });
+  assert.deepEqual([host.done, other.done], [[], []]);
+});
+
+test(
+  "the store of a coordinator that is not managed here is replaced only while it is stopped",
+  LIMIT,
+  async (t) => {
+    const host = await aHost(t);
+    await assert.rejects(host.replace({ unit: undefined }), {
+      code: "LOCKED",
+      message: /stop the coordinator/,
+    });
+    await host.unit.stop();
+    const { started } = await host.replace({ unit: undefined });
+    assert.equal(started, false);
+    await host.unit.start();
+    assert.deepEqual(await host.running().values(), ["backed up"]);
+  },
+);
+
+test("a store that can't be opened is replaced and kept", LIMIT, async (t) => {
+  const host = await aHost(t);
+  await host.unit.stop();
+  rmSync(join(host.dataDir, "store", "HEAD"));
+  host.failing = true;
+  await host.replace();
+  assert.deepEqual(await host.running().values(), ["backed up"]);
+  assert.match(host.lines.join("\n"), /the present store can't be read: .*--epoch/);
+});
+
+test("a replacement that was cut off between its renames is repeated, in a later epoch", LIMIT, async (t) => {
+  const host = await aHost(t);
+  const first = await host.replace();
+  await host.unit.stop();
+  rmSync(first.replaced ?? "", { recursive: true });
+  renameSync(join(host.dataDir, "store"), join(host.dataDir, "store.replaced-20300101T000000000Z"));
+  const second = await host.replace();
+  assert.equal(second.epoch, first.epoch + 1);
+  assert.match(second.replaced ?? "", /store\.replaced-20300101T000000000Z$/);
+  await host.unit.start();
+  assert.deepEqual(await host.running().values(), ["backed up"]);
+});
+
+/** A host whose coordinator is a store that is open. */
+async function aHost(t: TestContext) {
+  const dir = mkdtempSync(join(tmpdir(), "forage-replace-"));
+  t.after(() => rmSync(dir, { recursive: true, force: true }));
+  const dataDir = join(dir, "data");
+  const storeDir = join(dataDir, "store");
+  const backup = join(dir, "backup");
+  let store: LevelStore | undefined = await openLevelStore({
+    dir: storeDir,
+    clock: systemClock,
+    create: "allow",
+  });
+  await put(store, "backed up");
+  await store.backup(backup);
+  await put(store, "later");
+  t.after(() => store?.close());
+  const host = {
+    ...{ dir, dataDir, backup, failingStarts: 0, failing: false },
+    done: [] as string[],
+    questions: [] as string[],
+    lines: [] as string[],
+    names: () => readdirSync(dataDir).sort(),
+    running: () => {
+      const running = store;
+      assert.ok(running);
+      return { epoch: running.epoch, values: () => valuesOf(running) };
+    },
+  };
+  const unit: ServiceUnit = {
+    name: "coordinator.service",
+    state: async () => (host.failing ? "starting" : store === undefined ? "stopped" : "running"),
+    stop: async () => {
+      host.done.push("stop");
+      host.failing = false;
+      await store?.close();
+      store = undefined;
+    },
+    start: async () => {
+      host.done.push("start");
+      if (host.failingStarts-- > 0) throw new Error("no port");
+      store = await openLevelStore({ dir: storeDir, clock: systemClock, create: "refuse" });
+    },
+  };
+  const replace = (given: Partial<ReplaceStoreOptions> = {}) =>
+    replaceStore({
+      ...{ place: { dataDir, store: {} }, file: backup, unit, clock: systemClock },
+      servedRevision: async () => 7,
+      ask: async (question) => {
+        host.done.push("ask");
+        host.questions.push(question);
+        return true;
+      },
+      report: (line) => void host.lines.push(line),
+      ...given,
+    });
+  return Object.assign(host, { unit, replace });
+}
+
+async function put(store: LevelStore, value: string): Promise<void> {
+  await store.txn([], [{ kind: "put", key: `values/${value.replace(" ", "-")}`, value: Buffer.from(value) }]);
+}
+
+async function valuesOf(store: LevelStore): Promise<string[]> {
+  const { records } = await store.range("values/");
+  return records.map(({ value }) => Buffer.from(value).toString());
+}
+
+/** Returns the values of a store that is closed. */
+async function valuesIn(dir: string): Promise<string[]> {
+  const store = await openLevelStore({ dir, clock: systemClock, create: "refuse" });
+  try {
+    return await valuesOf(store);
+  } finally {
+    await store.close();
+  }
+}
