@@ -2,6 +2,7 @@ import type { ImagePullOptions } from "@forage/proto/forage/agent/v1/agent";
 import type { Config } from "./config.ts";
 import type { HostLogs } from "./host-logs.ts";
 import { ImagePushes } from "./images/image-push.ts";
+import { ImageReads } from "./images/image-reads.ts";
 import type { ImageRecords } from "./images/image-records.ts";
 import { freeBytes } from "./images/used-percent.ts";
 import { SessionServer } from "./link/session-server.ts";
@@ -11,6 +12,7 @@ import { defaultPullPolicy } from "./pods/image-reference.ts";
 import { hasLogin } from "./pods/image-store.ts";
 import type { PodSupervisor } from "./pods/pod-supervisor.ts";
 import { CtrImages } from "./runtime/nerdctl/ctr-images.ts";
+import { HOST_ARCHITECTURE } from "./runtime/nerdctl/foreign-image.ts";
 import type { ContainerRuntime } from "./runtime/runtime.ts";
 import { ContainerFiles } from "./sessions/container-files.ts";
 import { PodDialer } from "./sessions/dial-pod.ts";
@@ -44,6 +46,10 @@ export function openSessions(parts: SessionParts): SessionServer {
     copy: (id, options, signal) => files.copy(id, options, signal),
     sftp: (id, options, signal) => files.sftp(id, options, signal),
     images: openPushes(parts),
+    imageReads: new ImageReads({
+      ...{ content: new CtrImages(parts.config.containerd), access: parts.records },
+      architecture: HOST_ARCHITECTURE,
+    }),
     pullImage: (options, onProgress, signal) => pullImage(parts, options, onProgress, signal),
     support: () => supportFiles(parts.support()),
   });

@@ -1,6 +1,11 @@
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { writeFileSync } from "node:fs";
 import { connect } from "node:net";
+import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { packOciArchive } from "../lib/oci-archive.ts";
+import { packTar } from "../lib/tar.ts";
 import { waitFor } from "../lib/wait-for.ts";
 import { type Fleet, startFleet } from "../system/fleet.ts";
 
@@ -73,6 +78,28 @@ describe("a fleet of two nodes with networks of their own", { concurrency: false
         limitMs: LIMIT_MS,
       });
     }
+  });
+
+  test("a node gets an image from another node, without a registry", LIMIT, async () => {
+    const image = "registry.invalid/shop/shared:1";
+    const layer = packTar([{ type: "file", path: "random", content: randomBytes(1 << 20) }]);
+    const path = join(fleet.nodes[0]?.host.dir ?? "", "shared.tar");
+    writeFileSync(path, packOciArchive({ reference: image, layer, entrypoint: [], cmd: [], env: [] }));
+    await fleet.ask(["image", "push", path, "--node", "n1", "-n", "e2e", "-o", "json"]);
+    const prefetch = (namespace: string) =>
+      fleet.forageInProcess(["image", "prefetch", image, "--from", "n1", "--node", "n2", "-n", namespace]);
+    const foreign = await prefetch("other");
+    assert.deepEqual(
+      [foreign.exitCode, /is not on this node for the namespace other/.test(foreign.stderr)],
+      [1, true],
+    );
+    // The second one finds the image there.
+    for (const _ of [1, 2]) {
+      const { exitCode, stdout, stderr } = await prefetch("e2e");
+      assert.deepEqual([exitCode, stdout], [0, `n2: ${image} is there\n`], stderr);
+    }
+    const removed = await fleet.forageInProcess(["image", "rm", image, "--node", "n2", "-n", "e2e"]);
+    assert.equal(removed.stdout, `n2: ${image} removed\n`, removed.stderr);
   });
 
   test(

@@ -65,6 +65,17 @@ test("a namespace sends layers that it has not sent before, even if others have 
   assert.deepEqual(await host.push(anImage(["secret"], "registry.invalid/shop/api:1"), [], "shop"), []);
 });
 
+test("keeps an image that the namespace may use, if that is requested", async (t) => {
+  const host = await aHost(t);
+  await host.push(anImage(["app"]), ["app"], "");
+  assert.deepEqual(await host.push({ ...anImage(["b"]), keepPresent: true }, [], "shop"), []);
+  assert.equal(host.images.stored.has(digestOf(Buffer.from("b"))), false);
+  assert.equal(host.events.length, 1);
+  const private_ = anImage(["c"], "registry.invalid/shop/private:1");
+  await host.push(private_, ["c"], "other");
+  await assert.rejects(host.push({ ...private_, keepPresent: true }, [], "shop"), /for other namespaces too/);
+});
+
 test("refuses an image that the disk has no room for, before any layer is sent", async (t) => {
   const host = await aHost(t, 11);
   await assert.rejects(

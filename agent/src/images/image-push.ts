@@ -19,6 +19,8 @@ export interface ImagePushOptions {
 
 /** The agent's records of images. */
 export interface PushRecords {
+  /** Reports whether pods of the namespace may use the image. */
+  isOpenTo(reference: string, namespace: string): boolean;
   /** Reports whether the image belongs to this namespace alone. */
   isOnlyOf(reference: string, namespace: string): boolean;
   /** Returns the layers of images that were pushed for the namespace. */
@@ -33,6 +35,8 @@ export interface Push {
   readonly namespace: string;
   readonly manifest: Uint8Array;
   readonly config: Uint8Array;
+  /** Whether an image of this name that the namespace may use is kept. */
+  readonly keepPresent?: boolean;
 }
 
 // Each is a process that unpacks onto the disk that the containers use.
@@ -53,21 +57,26 @@ export class ImagePushes {
 
   /** Throws what the client is to read. `ask` is called once, with the layers that `content` must then consist of. */
   async push(
-    { image: name, namespace, manifest, config }: Push,
+    { image: name, namespace, manifest, config, keepPresent = false }: Push,
     content: AsyncIterable<Buffer>,
     ask: (missing: readonly string[]) => Promise<void>,
     signal: AbortSignal,
   ): Promise<void> {
     const reference = normalizeImage(name);
     const image = readPushedImage(reference, manifest, config);
-    await this.#inTurn(reference, signal, async () => {
+    const outcome = await this.#inTurn(reference, signal, async () => {
+      if (keepPresent && (await this.#isUsable(reference, namespace, signal))) {
+        await ask([]);
+        return "kept";
+      }
       await this.#assertMayChange(reference, namespace, signal);
       const missing = missingLayers(image, await this.#present(namespace, signal));
       await this.#assertRoom(missing, signal);
       await ask(missing.map(({ digest }) => digest));
       await this.#store(reference, namespace, { image, missing, content }, signal);
+      return "stored";
     });
-    this.#options.events.stored(reference);
+    if (outcome === "stored") this.#options.events.stored(reference);
   }
 
   /** Returns `absent` for an image that isn't here. Throws while a container uses it. */
@@ -89,6 +98,11 @@ export class ImagePushes {
   /** One change of a name at a time, and few at all. The sessions of the host limit how many wait. */
   #inTurn<Result>(reference: string, signal: AbortSignal, change: () => Promise<Result>): Promise<Result> {
     return this.#names.run(reference, () => this.#places.run(signal, change));
+  }
+
+  async #isUsable(reference: string, namespace: string, signal: AbortSignal): Promise<boolean> {
+    const { runtime, records } = this.#options;
+    return records.isOpenTo(reference, namespace) && (await runtime.hasImage(reference, signal));
   }
 
   /** A namespace can't replace or remove what other namespaces run. */

@@ -103,6 +103,7 @@ function aHost(change: Partial<SessionHost> = {}): SessionHost {
     copy: unused,
     sftp: unused,
     images: { push: unused, remove: unused },
+    imageReads: { send: unused },
     pullImage: unused,
     support: unused,
     ...change,

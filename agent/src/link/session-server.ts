@@ -8,6 +8,7 @@ import type {
   SupportFile,
 } from "@forage/proto/forage/agent/v1/agent";
 import type { ImagePushes } from "../images/image-push.ts";
+import type { ImageReads } from "../images/image-reads.ts";
 import type { FoundContainer } from "../pods/find-container.ts";
 import { FrameWriter } from "../sessions/frame-writer.ts";
 import { readInput } from "../sessions/read-input.ts";
@@ -17,6 +18,7 @@ import {
   type PullImage,
   serveImagePull,
   serveImagePush,
+  serveImageRead,
   serveImageRemove,
 } from "../sessions/serve-images.ts";
 import { type ReadLog, serveLogs } from "../sessions/serve-logs.ts";
@@ -39,6 +41,7 @@ export interface SessionHost {
   readonly copy: StartCopy<CopyOptions>;
   readonly sftp: StartCopy<SftpOptions>;
   readonly images: Pick<ImagePushes, "push" | "remove">;
+  readonly imageReads: Pick<ImageReads, "send">;
   readonly pullImage: PullImage;
   /** Makes the agent's files for a support bundle. */
   readonly support: () => AsyncIterable<SupportFile>;
@@ -140,6 +143,8 @@ export class SessionServer {
         return serveImagePush(onHost, kind.value, host.images);
       case "imagePull":
         return serveImagePull(onHost, kind.value, host.pullImage);
+      case "imageRead":
+        return serveImageRead(onHost, kind.value, host.imageReads);
       case "imageRemove":
         return serveImageRemove(onHost, kind.value, host.images);
       case "support":

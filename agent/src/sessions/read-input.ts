@@ -26,6 +26,8 @@ async function pass(frame: NonNullable<ServeResponse["frame"]>, taker: InputTake
       return taker.closed?.();
     case "resize":
       return taker.resize?.(frame.value.columns, frame.value.rows);
+    case "imageMissing":
+      return taker.missing?.(frame.value.digests);
     default:
       return frame satisfies never;
   }

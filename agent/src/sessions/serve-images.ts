@@ -3,10 +3,12 @@ import { PassThrough } from "node:stream";
 import type {
   ImagePullOptions,
   ImagePushOptions,
+  ImageReadOptions,
   ImageRemoveOptions,
   SessionEnd,
 } from "@forage/proto/forage/agent/v1/agent";
 import type { ImagePushes } from "../images/image-push.ts";
+import type { ImageReads } from "../images/image-reads.ts";
 import { ENDED_WELL, type Session } from "./session.ts";
 
 /** A session that concerns no pod. */
@@ -67,6 +69,37 @@ export async function serveImagePull(
     writing = false;
   };
   await pull(options, (text) => void write(text), signal);
+  return ENDED_WELL;
+}
+
+/** Sends an image to another node, through the coordinator. */
+export async function serveImageRead(
+  { writer, readInput, signal }: HostSession,
+  options: ImageReadOptions,
+  images: Pick<ImageReads, "send">,
+): Promise<SessionEnd> {
+  const { promise: missing, resolve, reject } = Promise.withResolvers<readonly string[]>();
+  // Its reader may have failed before.
+  missing.catch(() => undefined);
+  const leave = (): void => reject(new Error("the client has gone"));
+  signal.addEventListener("abort", leave, { once: true });
+  readInput({ missing: resolve, closed: leave });
+  try {
+    await images.send(
+      options,
+      {
+        describe: async (manifest, config) => {
+          const value = { manifest: Buffer.from(manifest), config: Buffer.from(config) };
+          await writer.send({ $case: "imageDescription", value });
+          return missing;
+        },
+        data: (chunk) => writer.data("stdout", chunk),
+      },
+      signal,
+    );
+  } finally {
+    signal.removeEventListener("abort", leave);
+  }
   return ENDED_WELL;
 }
 

@@ -23,6 +23,8 @@ export interface InputTaker {
   data?(data: Uint8Array): Promise<void>;
   closed?(): Promise<void> | void;
   resize?(columns: number, rows: number): void;
+  /** The layers of an image that the client lacks. */
+  missing?(digests: readonly string[]): void;
 }
 
 export const ENDED_WELL: SessionEnd = { exitCode: 0, error: "" };

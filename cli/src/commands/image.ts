@@ -76,6 +76,8 @@ const rm = defineCommand({
 const prefetch = defineCommand({
   name: "prefetch",
   summary: "Pull an image on nodes before pods need it",
+  details: `With --from, a node that has the image sends it through the coordinator, only the layers that are missing, and no registry is queried.
+Both nodes check that pods of the namespace may use the image, and every digest.`,
   operands: [{ name: "IMAGE", required: true, help: "the image's name, such as registry.example/app:1" }],
   flags: {
     ...TARGET_FLAGS,
@@ -84,17 +86,25 @@ const prefetch = defineCommand({
       hint: "NAME",
       help: "registry credentials of the namespace; may be repeated",
     },
+    from: { kind: "text", hint: "NODE", help: "a node that has the image, in place of the registry" },
   },
   run: async (invocation) => {
     const context = contextOf(invocation);
     const [image = ""] = invocation.operands;
     const { namespace } = context.settings;
     const pullSecrets = [...invocation.flags["pull-secret"]];
+    const { from: fromNode = "" } = invocation.flags;
+    if (fromNode !== "" && pullSecrets.length > 0)
+      throw new CliError(
+        "USAGE",
+        "--pull-secret is for a registry, which --from does not query: leave one out",
+      );
     return withCoordinator(context, async (coordinator) => {
-      const nodes = await targetsOf(coordinator, invocation.flags);
+      const all = await targetsOf(coordinator, invocation.flags);
+      const nodes = invocation.flags.all ? all.filter((node) => node !== fromNode) : all;
       return onEachNode(context, coordinator, nodes, async (node) => {
         let last = "";
-        const request = { node, namespace, image, pullSecrets };
+        const request = { node, namespace, image, pullSecrets, fromNode };
         for await (const { message } of coordinator.stream(operator.prefetchImage, request)) {
           if (message !== last) context.world.stderr.write(`${node}: ${plainText(message)}\n`);
           last = message;

@@ -34,7 +34,10 @@ export async function pushImage(call: PushCall, options: PushOptions): Promise<n
   try {
     const { node, image: name, namespace } = start;
     call.write({
-      frame: { $case: "start", value: { node, options: { image: name, namespace, manifest, config } } },
+      frame: {
+        $case: "start",
+        value: { node, options: { image: name, namespace, manifest, config, keepPresent: false } },
+      },
     });
     const answers = call[Symbol.asyncIterator]() as AsyncIterator<PushImageResponse>;
     const first = await answers.next();

@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import type { Writable } from "node:stream";
+import type { ImageContent } from "../../images/image-content.ts";
 import type { ImageImport } from "../../images/image-import.ts";
 import { runProgram } from "../../programs/run-program.ts";
 import { startProgram } from "../../programs/start-program.ts";
@@ -24,7 +25,7 @@ const COMPLAINT_MAX_LENGTH = 4_096;
  * Imports images by containerd's own `ctr`, which comes with it. `nerdctl load` needs a service that containerd 1.6 doesn't have, and
  * nerdctl can't list what is stored.
  */
-export class CtrImages implements ImageImport {
+export class CtrImages implements ImageImport, ImageContent {
   readonly #options: CtrImagesOptions;
 
   constructor(options: CtrImagesOptions) {
@@ -75,6 +76,31 @@ export class CtrImages implements ImageImport {
     await this.#call(["images", "rm", name], signal);
   }
 
+  async target(reference: string, signal: AbortSignal): Promise<string | undefined> {
+    const stdout = await this.#call(["images", "ls", `name==${JSON.stringify(reference)}`], signal);
+    const row = stdout.split("\n").find((line) => line.startsWith(`${reference} `));
+    return row?.split(/\s+/)[2];
+  }
+
+  async *read(digest: string, signal: AbortSignal): AsyncGenerator<Buffer> {
+    const child = startProgram(this.#program, this.#argv(["content", "get", digest]), { env: ENV });
+    const kill = (): void => child.kill("SIGKILL");
+    signal.addEventListener("abort", kill, { once: true });
+    let complaint = "";
+    child.stderr.setEncoding("utf8").on("data", (text: string) => {
+      complaint = `${complaint}${text}`.slice(-COMPLAINT_MAX_LENGTH);
+    });
+    try {
+      if (signal.aborted) kill();
+      yield* child.stdout as AsyncIterable<Buffer>;
+    } finally {
+      signal.removeEventListener("abort", kill);
+      kill();
+    }
+    const { exitCode, error } = await child.ended;
+    if (exitCode !== 0) throw this.#failure(exitCode, complaint, error);
+  }
+
   get #program(): string {
     return this.#options.program ?? "ctr";
   }
@@ -98,7 +124,7 @@ export class CtrImages implements ImageImport {
     const message =
       exitCode === undefined
         ? `the program ${this.#program} of containerd can't be started on this host`
-        : `containerd refused the image: ${last.replace(/^ctr: /, "").slice(0, COMPLAINT_MAX_LENGTH)}`;
+        : `containerd refused the call: ${last.replace(/^ctr: /, "").slice(0, COMPLAINT_MAX_LENGTH)}`;
     return new RuntimeError("UNKNOWN", message, { retryable: true, cause });
   }
 }

@@ -8,7 +8,8 @@ const TIMEOUT_MS = 20_000;
 // A message, not a catalogue.
 const PLATFORMS_MAX = 10;
 const ARCHITECTURES: Readonly<Record<string, string>> = { x64: "amd64", ia32: "386" };
-const HOST_ARCHITECTURE = ARCHITECTURES[arch()] ?? arch();
+/** The architecture of this host, as images name it. */
+export const HOST_ARCHITECTURE = ARCHITECTURES[arch()] ?? arch();
 const HOST = `linux/${HOST_ARCHITECTURE}`;
 // The further platforms that processors can run.
 const ALSO_RUN: Readonly<Record<string, string>> = { amd64: "386", arm64: "arm" };

@@ -10,6 +10,7 @@ import type { ClusterView } from "../../state/cluster-view.ts";
 import type { PutOptions } from "../objects/put.ts";
 import { notFound } from "../objects/remove.ts";
 import { imageProblem } from "../validate/syntax/image.ts";
+import { relayImage } from "./relay-image.ts";
 import { firstOf, outputOf, type PodSession, sendInput, startMissing } from "./sessions.ts";
 
 export interface ImageOptions extends Pick<PutOptions, "vault"> {
@@ -34,7 +35,10 @@ export function imageHandlers(options: ImageOptions): ImageHandlers {
   const slots = new PushSlots();
   return {
     pushImage: (requests, context) => pushImage(requests, context, options, slots),
-    prefetchImage: (request, context) => prefetchImage(request, context, options),
+    prefetchImage: (request, context) =>
+      request.fromNode === ""
+        ? prefetchImage(request, context, options)
+        : copyImage(request, context, options, slots),
     removeImage: (request, context) => removeImage(request, context, options),
   };
 }
@@ -84,6 +88,36 @@ async function* prefetchImage(
   void tunnel.toAgent.push({ frame: { $case: "stdinClosed", value: true } });
   for await (const frame of outputOf(tunnel))
     if (frame.$case === "stdout") yield { message: frame.value.toString().trimEnd() };
+}
+
+/** Sends an image of one node to another one. Each of them checks what it sends or receives. */
+async function* copyImage(
+  { node, namespace, image, fromNode, pullSecrets }: wire.PrefetchImageRequest,
+  { caller, signal }: CallContext,
+  options: ImageOptions,
+  slots: PushSlots,
+): AsyncGenerator<wire.PrefetchImageResponse> {
+  if (namespace === "") throw new CoordinatorError("INVALID", "namespace must not be empty");
+  validateImage(image, "image");
+  if (pullSecrets.length > 0)
+    throw new CoordinatorError("INVALID", "pull_secrets are for registries: leave them out with from_node");
+  if (node === fromNode) throw new CoordinatorError("INVALID", "from_node must be another node than node");
+  const release = slots.take(callerName(caller));
+  try {
+    yield { message: `from node ${fromNode}` };
+    const source = openOnNode(fromNode, { $case: "imageRead", value: { image, namespace } }, signal, options);
+    await relayImage(source, ({ manifest, config }) => {
+      if (manifest.length + config.length > DESCRIPTION_MAX_BYTES)
+        throw new CoordinatorError(
+          "INVALID",
+          `node ${fromNode}: manifest and config of ${image} are larger than ${DESCRIPTION_MAX_BYTES} bytes together`,
+        );
+      const value = { image, namespace, manifest, config, keepPresent: true };
+      return openOnNode(node, { $case: "imagePush", value }, signal, options);
+    });
+  } finally {
+    release();
+  }
 }
 
 async function removeImage(

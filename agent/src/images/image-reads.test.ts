@@ -1,0 +1,106 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ImageReads } from "./image-reads.ts";
+import { digestOf } from "./pushed-image.ts";
+
+const NAME = "registry.invalid/shop/web:1";
+const OCI = "application/vnd.oci.image";
+const { signal } = new AbortController();
+
+test("describes the image, and sends the layers that are missing", async () => {
+  const host = aHost();
+  const { described, sent } = await host.send("shop", [host.layers[1] ?? ""]);
+  assert.deepEqual(described, [host.manifest, host.config]);
+  assert.equal(sent, "app");
+});
+
+test("sends the platform of the host from an index", async () => {
+  const host = aHost();
+  const platform = (architecture: string) => ({ os: "linux", architecture });
+  const index = host.store({
+    manifests: [
+      { digest: digestOf(Buffer.from("foreign")), platform: platform("riscv64") },
+      { digest: digestOf(host.manifest), platform: platform("amd64") },
+    ],
+  });
+  host.images.set(NAME, digestOf(index));
+  assert.deepEqual((await host.send("shop", [])).described, [host.manifest, host.config]);
+  const other = host.store({ manifests: [{ digest: digestOf(host.manifest), platform: platform("arm64") }] });
+  host.images.set(NAME, digestOf(other));
+  await assert.rejects(host.send("shop", []), /is not for linux\/amd64, which this node is/);
+});
+
+test("answers the same for an image of other namespaces as for none", async () => {
+  const host = aHost();
+  const refused = { message: `image ${NAME} is not on this node for the namespace other` };
+  await assert.rejects(host.send("other", []), refused);
+  host.images.clear();
+  await assert.rejects(host.send("other", []), refused);
+});
+
+test("refuses a layer that the image does not have", async () => {
+  const host = aHost();
+  const secret = digestOf(host.store({ secret: true }));
+  await assert.rejects(host.send("shop", [secret]), new RegExp(`the image has no layer ${secret}`));
+});
+
+test("sends nothing of an image that is damaged", async () => {
+  for (const part of ["manifest", "config"] as const) {
+    const host = aHost();
+    host.content.set(digestOf(host[part]), Buffer.from("{}"));
+    await assert.rejects(host.send("shop", []), /is damaged on this node/);
+  }
+});
+
+/** A host with one image of two layers, for the namespace `shop`. */
+function aHost() {
+  const content = new Map<string, Buffer>();
+  const store = (value: unknown): Buffer => {
+    const bytes = Buffer.isBuffer(value) ? value : Buffer.from(JSON.stringify(value));
+    content.set(digestOf(bytes), bytes);
+    return bytes;
+  };
+  const layers = ["base", "app"].map((text) => store(Buffer.from(text)));
+  const describe = (type: string, bytes: Buffer) => ({
+    ...{ mediaType: `${OCI}.${type}`, digest: digestOf(bytes), size: bytes.length },
+  });
+  const rootfs = { type: "layers", diff_ids: layers.map(digestOf) };
+  const config = store({ os: "linux", architecture: "amd64", rootfs });
+  const manifest = store({
+    ...{ schemaVersion: 2, mediaType: `${OCI}.manifest.v1+json` },
+    config: describe("config.v1+json", config),
+    layers: layers.map((layer) => describe("layer.v1.tar", layer)),
+  });
+  const images = new Map([[NAME, digestOf(manifest)]]);
+  const reads = new ImageReads({
+    architecture: "amd64",
+    access: { isOpenTo: (reference, namespace) => reference === NAME && namespace === "shop" },
+    content: {
+      target: async (reference) => images.get(reference),
+      read: async function* (digest) {
+        const bytes = content.get(digest);
+        assert.ok(bytes, digest);
+        yield bytes;
+      },
+    },
+  });
+  const send = async (namespace: string, missing: readonly string[]) => {
+    const described: Uint8Array[] = [];
+    let sent = "";
+    await reads.send(
+      { image: NAME, namespace },
+      {
+        describe: async (...documents) => {
+          described.push(...documents);
+          return missing;
+        },
+        data: async (chunk) => {
+          sent += Buffer.from(chunk).toString();
+        },
+      },
+      signal,
+    );
+    return { described, sent };
+  };
+  return { content, store, images, manifest, config, layers: layers.map(digestOf), send };
+}

@@ -1,0 +1,109 @@
+import { Semaphore } from "@forage/common/semaphore";
+import type { ImageAccess } from "../pods/image-access.ts";
+import { normalizeImage } from "../runtime/image-reference.ts";
+import type { ImageContent } from "./image-content.ts";
+import { digestOf, type PushedImage, readPushedImage } from "./pushed-image.ts";
+
+export interface ImageReadsOptions {
+  readonly content: ImageContent;
+  readonly access: Pick<ImageAccess, "isOpenTo">;
+  /** The host's, as images name it: other platforms of an image are not stored. */
+  readonly architecture: string;
+}
+
+/** Takes an image that is sent. */
+export interface ImageSink {
+  /** Returns the layers that are missing there. */
+  describe(manifest: Uint8Array, config: Uint8Array): Promise<readonly string[]>;
+  data(chunk: Uint8Array): Promise<void>;
+}
+
+// Each reads from the disk that the containers use.
+const READS_MAX = 2;
+/** The coordinator passes on no larger ones. */
+const DOCUMENT_MAX_BYTES = 1024 * 1024;
+/** Indexes contain manifests, and no further level is in use. */
+const NESTING_MAX = 3;
+const DIGEST = /^sha256:[0-9a-f]{64}$/;
+
+interface Descriptor {
+  readonly digest?: unknown;
+  readonly platform?: { readonly os?: unknown; readonly architecture?: unknown };
+}
+
+/** Sends images of this host to other hosts. */
+export class ImageReads {
+  readonly #options: ImageReadsOptions;
+  readonly #places = new Semaphore(READS_MAX);
+
+  constructor(options: ImageReadsOptions) {
+    this.#options = options;
+  }
+
+  /** Throws what the client is to read. */
+  async send(
+    { image: name, namespace }: { readonly image: string; readonly namespace: string },
+    sink: ImageSink,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const reference = normalizeImage(name);
+    await this.#places.run(signal, async () => {
+      const { manifest, config, layers } = await this.#find(reference, namespace, signal);
+      const missing = await sink.describe(manifest, config);
+      const known = new Set(layers.map(({ digest }) => digest));
+      const foreign = missing.find((digest) => !known.has(digest));
+      if (foreign !== undefined) throw new Error(`the image has no layer ${foreign}`);
+      for (const digest of missing)
+        for await (const chunk of this.#options.content.read(digest, signal)) await sink.data(chunk);
+    });
+  }
+
+  async #find(reference: string, namespace: string, signal: AbortSignal): Promise<PushedImage> {
+    const { content, access } = this.#options;
+    const target = await content.target(reference, signal);
+    // One answer for both hides the images of other namespaces.
+    if (target === undefined || !access.isOpenTo(reference, namespace))
+      throw new Error(`image ${reference} is not on this node for the namespace ${namespace}`);
+    const manifest = await this.#manifest(reference, target, NESTING_MAX, signal);
+    const { config } = parse(manifest) as { readonly config?: Descriptor };
+    return readPushedImage(reference, manifest, await this.#document(config?.digest, signal));
+  }
+
+  async #manifest(reference: string, digest: unknown, depth: number, signal: AbortSignal): Promise<Buffer> {
+    const { architecture } = this.#options;
+    const document = await this.#document(digest, signal);
+    const { manifests } = parse(document) as { readonly manifests?: readonly Descriptor[] };
+    if (manifests === undefined) return document;
+    const chosen = manifests.find(
+      ({ platform }) => platform?.os === "linux" && platform.architecture === architecture,
+    );
+    if (chosen === undefined || depth === 0)
+      throw new Error(`image ${reference} is not for linux/${architecture}, which this node is`);
+    return this.#manifest(reference, chosen.digest, depth - 1, signal);
+  }
+
+  async #document(digest: unknown, signal: AbortSignal): Promise<Buffer> {
+    if (typeof digest !== "string" || !DIGEST.test(digest))
+      throw new Error("the image names no SHA-256 digest");
+    const pieces: Buffer[] = [];
+    let bytes = 0;
+    for await (const piece of this.#options.content.read(digest, signal)) {
+      bytes += piece.length;
+      if (bytes > DOCUMENT_MAX_BYTES) throw new Error(`${digest} is larger than ${DOCUMENT_MAX_BYTES} bytes`);
+      pieces.push(piece);
+    }
+    const document = Buffer.concat(pieces);
+    if (digestOf(document) !== digest) throw new Error(`${digest} is damaged on this node`);
+    return document;
+  }
+}
+
+function parse(document: Buffer): object {
+  try {
+    const value: unknown = JSON.parse(document.toString());
+    if (typeof value === "object" && value !== null) return value;
+  } catch {
+    // Reported below.
+  }
+  throw new Error("a manifest of the image is not a JSON object");
+}

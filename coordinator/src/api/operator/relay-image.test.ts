@@ -1,0 +1,107 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { ServeRequest, ServeResponse } from "@forage/proto/forage/agent/v1/agent";
+import { Channel } from "../../link/channel.ts";
+import { relayImage } from "./relay-image.ts";
+import type { PodSession } from "./sessions.ts";
+
+type Output = NonNullable<ServeRequest["frame"]>;
+
+const DESCRIPTION = { manifest: Buffer.from("manifest"), config: Buffer.from("config") };
+const DESCRIBED: Output = { $case: "imageDescription", value: DESCRIPTION };
+const ENDED: Output = { $case: "end", value: { exitCode: 0, error: "" } };
+const failed = (error: string): Output => ({ $case: "end", value: { exitCode: 1, error } });
+const data = (text: string): Output => ({ $case: "stdout", value: Buffer.from(text) });
+const missing = (...digests: string[]): Output => ({ $case: "imageMissing", value: { digests } });
+
+test("passes the missing layers from one node to the other, and marks their end", async () => {
+  const source = aNode();
+  const target = aNode();
+  source.sends(DESCRIBED, data("one"), data("two"), ENDED);
+  target.sends(missing("sha256:1"));
+  const relayed = relayImage(source.session, (description) => {
+    assert.deepEqual(description, DESCRIPTION);
+    return target.session;
+  });
+  const received = await target.receivesUntil("stdinClosed");
+  target.sends(ENDED);
+  await relayed;
+  assert.deepEqual(received, ["stdin one", "stdin two", "stdinClosed"]);
+  assert.deepEqual(await source.receivesUntil("imageMissing"), ["imageMissing sha256:1"]);
+});
+
+test("ends well when the target has the image already", async () => {
+  const source = aNode();
+  const target = aNode();
+  source.sends(DESCRIBED, ENDED);
+  target.sends(missing(), ENDED);
+  await relayImage(source.session, () => target.session);
+});
+
+test("throws the failure of the source, and never marks the layers as complete", async () => {
+  for (const end of [failed("layer is not here"), undefined]) {
+    const source = aNode();
+    const target = aNode();
+    source.sends(DESCRIBED, data("one"), ...(end === undefined ? [] : [end]));
+    if (end === undefined) source.session.fromAgent.close();
+    target.sends(missing("sha256:1"));
+    const message = end === undefined ? /ended the transfer of the image early/ : /layer is not here/;
+    await assert.rejects(
+      relayImage(source.session, () => target.session),
+      message,
+    );
+    assert.deepEqual(await target.receivesUntil("stdinClosed"), ["stdin one"]);
+  }
+});
+
+test("throws the failure of the target, and ends the source", async () => {
+  const source = aNode();
+  const target = aNode();
+  source.sends(DESCRIBED, data("one"));
+  target.sends(missing("sha256:1"), failed("the node's disk is full"));
+  const ended = source.receivesUntil("stdinClosed");
+  // A broken stream is reported later than its cause.
+  void ended.then(() => source.session.fromAgent.close(new Error("the agent's stream broke")));
+  await assert.rejects(
+    relayImage(source.session, () => target.session),
+    /the node's disk is full/,
+  );
+  await ended;
+});
+
+test("opens no target for an image that the source does not have", async () => {
+  const source = aNode();
+  source.sends(failed("image is not on this node"));
+  await assert.rejects(
+    relayImage(source.session, () => assert.fail()),
+    /image is not on this node/,
+  );
+});
+
+/** The coordinator's end of a session, and what its node sends and receives. */
+function aNode() {
+  const toAgent = new Channel<ServeResponse>(16);
+  const fromAgent = new Channel<ServeRequest>(16);
+  const session: PodSession = { toAgent, fromAgent, endUse: () => {} };
+  return {
+    session,
+    sends: (...frames: readonly Output[]) => {
+      for (const frame of frames) void fromAgent.push({ frame });
+    },
+    /** Returns the frames up to one of this kind, or up to the end. */
+    receivesUntil: async (last: string) => {
+      const received: string[] = [];
+      for await (const { frame } of toAgent) {
+        received.push(textOf(frame));
+        if (frame?.$case === last) break;
+      }
+      return received;
+    },
+  };
+}
+
+function textOf(frame: ServeResponse["frame"]): string {
+  if (frame?.$case === "stdin") return `stdin ${frame.value}`;
+  if (frame?.$case === "imageMissing") return `imageMissing ${frame.value.digests.join(" ")}`;
+  return frame?.$case ?? "";
+}

@@ -1,0 +1,73 @@
+import type { ImageDescription } from "@forage/proto/forage/agent/v1/agent";
+import { CoordinatorError } from "../../errors.ts";
+import { outputOf, type PodSession, type SessionOutput } from "./sessions.ts";
+
+/**
+ * Passes an image from the node that reads it to the node that stores it, which is opened once the image is described. Layers pass as fast
+ * as they are taken. Throws the first failure of either node; the other one only lost its partner.
+ */
+export async function relayImage(
+  source: PodSession,
+  openTarget: (description: ImageDescription) => PodSession,
+): Promise<void> {
+  const fromSource = outputOf(source);
+  try {
+    const first = await fromSource.next();
+    if (first.done || first.value.$case !== "imageDescription") throw endedEarly();
+    const target = openTarget(first.value.value);
+    try {
+      await relayLayers(source, fromSource, target);
+    } finally {
+      target.toAgent.close();
+      target.fromAgent.close();
+    }
+  } finally {
+    source.fromAgent.close();
+    await fromSource.return(undefined);
+  }
+}
+
+async function relayLayers(
+  source: PodSession,
+  fromSource: AsyncGenerator<SessionOutput>,
+  target: PodSession,
+): Promise<void> {
+  const fromTarget = outputOf(target);
+  const answer = await fromTarget.next();
+  if (answer.done || answer.value.$case !== "imageMissing") throw endedEarly();
+  await source.toAgent.push({ frame: { $case: "imageMissing", value: answer.value.value } });
+  await Promise.all([passLayers(fromSource, target), readToEnd(fromTarget, source)]);
+}
+
+/** Ends the target's input with the mark that it is complete only after the source has ended well. */
+async function passLayers(fromSource: AsyncGenerator<SessionOutput>, target: PodSession): Promise<void> {
+  try {
+    for await (const frame of fromSource) {
+      if (frame.$case === "end") {
+        await target.toAgent.push({ frame: { $case: "stdinClosed", value: true } });
+        return;
+      }
+      if (frame.$case !== "stdout") continue;
+      if (!(await target.toAgent.push({ frame: { $case: "stdin", value: frame.value } }))) return;
+    }
+    throw endedEarly();
+  } catch (error) {
+    target.toAgent.close();
+    throw error;
+  }
+}
+
+/** Ends the source after a failure of the target, because nothing takes its layers then. */
+async function readToEnd(fromTarget: AsyncGenerator<SessionOutput>, source: PodSession): Promise<void> {
+  try {
+    for await (const frame of fromTarget) if (frame.$case === "end") return;
+    throw endedEarly();
+  } catch (error) {
+    source.toAgent.close();
+    throw error;
+  }
+}
+
+function endedEarly(): CoordinatorError {
+  return new CoordinatorError("UNAVAILABLE", "a node ended the transfer of the image early: try again");
+}
