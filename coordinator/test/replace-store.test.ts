@@ -53,6 +53,20 @@ test(
   },
 );
 
+test(
+  "the former store is put back also if the coordinator doesn't become ready with it either",
+  LIMIT,
+  async (t) => {
+    const host = await aHost(t);
+    host.failingStarts = 2;
+    await assert.rejects(host.replace(), {
+      message: /The former store is in its place again.*not become ready with it either: no port; .*kept in/,
+    });
+    await host.unit.start();
+    assert.deepEqual(await host.running().values(), ["backed up", "later"]);
+  },
+);
+
 test("nothing is stopped for a damaged backup, or without the operator's consent", LIMIT, async (t) => {
   const host = await aHost(t);
   const damaged = join(host.dir, "damaged");

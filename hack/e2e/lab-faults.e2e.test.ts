@@ -119,10 +119,7 @@ function testFaults(kind: string): void {
         );
         return /damaged|corrupt/i.test(log);
       });
-      await onCoordinator("systemctl stop forage-coordinator");
-      await onCoordinator("mv /var/lib/forage/coordinator/store /var/lib/forage/coordinator/store.damaged");
-      await onCoordinator(tool("restore /var/backups/forage"));
-      await onCoordinator("systemctl start forage-coordinator");
+      await onCoordinator(tool("restore /var/backups/forage --replace --yes"));
       await scene.allReady();
       assert.deepEqual(uids(await scene.serving("web", REPLICAS)), pods);
       assert.deepEqual(await scene.allRunning(), before);

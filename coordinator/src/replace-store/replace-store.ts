@@ -212,12 +212,13 @@ async function putBack(
   await rename(levelDir(place), failed);
   await rename(replaced, levelDir(place));
   await giveStoreToOwner(place.dataDir);
-  await unit.start();
-  return new CoordinatorError(
-    "UNAVAILABLE",
-    `${why}. The coordinator runs with the former store again; the restored one is kept in ${failed}`,
-    { cause },
+  const state = await unit.start().then(
+    () => "The coordinator runs with the former store again",
+    (failure: unknown) =>
+      `The former store is in its place again, and the coordinator does not become ready with it either: ${messageOf(failure)}`,
   );
+  const message = `${why}. ${state}; the restored store is kept in ${failed}`;
+  return new CoordinatorError("UNAVAILABLE", message, { cause });
 }
 
 function stampOf({ nowMs }: Clock): string {
