@@ -10,7 +10,7 @@ import type { ClusterView } from "../../state/cluster-view.ts";
 import type { PutOptions } from "../objects/put.ts";
 import { notFound } from "../objects/remove.ts";
 import { imageProblem } from "../validate/syntax/image.ts";
-import { relayImage } from "./relay-image.ts";
+import { assertNamedDigest, relayImage } from "./relay-image.ts";
 import { firstOf, outputOf, type PodSession, sendInput, startMissing } from "./sessions.ts";
 
 export interface ImageOptions extends Pick<PutOptions, "vault"> {
@@ -112,6 +112,7 @@ async function* copyImage(
           "INVALID",
           `node ${fromNode}: manifest and config of ${image} are larger than ${DESCRIPTION_MAX_BYTES} bytes together`,
         );
+      assertNamedDigest(image, manifest, fromNode);
       const value = { image, namespace, manifest, config, keepPresent: true };
       return openOnNode(node, { $case: "imagePush", value }, signal, options);
     });

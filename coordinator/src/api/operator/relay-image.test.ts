@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { test } from "node:test";
 import type { ServeRequest, ServeResponse } from "@forage/proto/forage/agent/v1/agent";
 import { Channel } from "../../link/channel.ts";
-import { relayImage } from "./relay-image.ts";
+import { assertNamedDigest, relayImage } from "./relay-image.ts";
 import type { PodSession } from "./sessions.ts";
 
 type Output = NonNullable<ServeRequest["frame"]>;
@@ -76,6 +77,17 @@ test("opens no target for an image that the source does not have", async () => {
     relayImage(source.session, () => assert.fail()),
     /image is not on this node/,
   );
+});
+
+test("refuses a manifest that has another digest than the image's name", () => {
+  const manifest = Buffer.from("manifest");
+  const named = `web@sha256:${createHash("sha256").update(manifest).digest("hex")}`;
+  assertNamedDigest("web:1", manifest, "n1");
+  assertNamedDigest(named, manifest, "n1");
+  assert.throws(() => assertNamedDigest(named, Buffer.from("other"), "n1"), {
+    code: "INVALID",
+    message: /node n1 has the manifest sha256:[0-9a-f]{64} for web@sha256/,
+  });
 });
 
 /** The coordinator's end of a session, and what its node sends and receives. */

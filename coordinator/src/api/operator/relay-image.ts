@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import type { ImageDescription } from "@forage/proto/forage/agent/v1/agent";
 import { CoordinatorError } from "../../errors.ts";
 import { outputOf, type PodSession, type SessionOutput } from "./sessions.ts";
@@ -25,6 +26,17 @@ export async function relayImage(
     source.fromAgent.close();
     await fromSource.return(undefined);
   }
+}
+
+/** Throws INVALID if the image's name ends with a digest, and a node sends another manifest for it. */
+export function assertNamedDigest(image: string, manifest: Uint8Array, node: string): void {
+  const named = /@(sha256:[0-9a-f]{64})$/.exec(image)?.[1];
+  const digest = `sha256:${createHash("sha256").update(manifest).digest("hex")}`;
+  if (named === undefined || named === digest) return;
+  throw new CoordinatorError(
+    "INVALID",
+    `node ${node} has the manifest ${digest} for ${image}: an image that is named by the digest of an index can't be sent between nodes`,
+  );
 }
 
 async function relayLayers(
