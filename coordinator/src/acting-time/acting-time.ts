@@ -174,6 +174,7 @@ function isOfTheStore(error: unknown): boolean {
 const OF_THE_STORE: ReadonlySet<string> = new Set([
   "NO_SPACE",
   "IO_ERROR",
+  "LEAD_LOST",
   "OVERLOADED",
   "UNAVAILABLE",
   "UNCONFIRMED",

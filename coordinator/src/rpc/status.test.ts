@@ -49,6 +49,7 @@ test("callers learn only those errors of the store that they can act on", () => 
     ["UNAVAILABLE", status.UNAVAILABLE],
     ["UNCONFIRMED", status.UNAVAILABLE],
     ["IO_ERROR", status.UNAVAILABLE],
+    ["LEAD_LOST", status.UNAVAILABLE],
     ["CLOSED", status.UNAVAILABLE],
     ["CORRUPT", status.INTERNAL],
     ["INVALID_ARGUMENT", status.INTERNAL],
@@ -57,6 +58,11 @@ test("callers learn only those errors of the store that they can act on", () => 
     assert.equal(error.code, expected, code);
     assert.doesNotMatch(error.details, /secret/);
   }
+});
+
+test("a coordinator that has lost the lead says so, and blames no disk", () => {
+  const { details } = toServiceError(new StoreError("LEAD_LOST", "host-b leads"));
+  assert.match(details, /^another coordinator leads now; whether the change was made is not known/);
 });
 
 test("violations become google.rpc.BadRequest", () => {

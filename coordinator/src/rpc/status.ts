@@ -63,7 +63,11 @@ const OF_STORE: Partial<Record<StoreErrorCode, readonly [CoordinatorErrorCode, s
     "UNAVAILABLE",
     "the coordinator's store did not answer in time; whether the change was made is not known",
   ],
-  IO_ERROR: ["UNAVAILABLE", "the coordinator's disk failed; whether the change was made is not known"],
+  IO_ERROR: ["UNAVAILABLE", "the coordinator's store failed; whether the change was made is not known"],
+  LEAD_LOST: [
+    "UNAVAILABLE",
+    "another coordinator leads now; whether the change was made is not known: look, and try again",
+  ],
   CLOSED: ["UNAVAILABLE", "the coordinator is stopping"],
 };
 

@@ -23,6 +23,8 @@ const RETRYABLE = {
   UNCONFIRMED: true,
   /** A write failed; its outcome is unknown, and the store stays read-only until it is opened again. */
   IO_ERROR: false,
+  /** Another coordinator leads. The outcome of a write is unknown, and the store stays read-only until it is opened again. */
+  LEAD_LOST: false,
   CLOSED: false,
   /** Another process, or this one, has the store open. */
   LOCKED: true,

@@ -22,7 +22,7 @@ export interface Store {
 
   /**
    * Applies all ops if every compare holds, else none. Ops run in order, and at most one may touch a key (deletes may
-   * overlap). At most 128 compares, 128 ops and 1.5 MiB together. IO_ERROR and UNCONFIRMED mean that the outcome is
+   * overlap). At most 128 compares, 128 ops and 1.5 MiB together. IO_ERROR, LEAD_LOST and UNCONFIRMED mean that the outcome is
    * unknown. OVERLOADED, NO_SPACE and UNAVAILABLE mean that no op was applied.
    */
   txn(compares: readonly Compare[], ops: readonly Op[]): Promise<TxnResult>;

@@ -21,7 +21,13 @@ const RETRY_MS = 1_000;
 /** Answers that no call of ours may ever get. */
 const FAULTS: ReadonlySet<string> = new Set(["INTERNAL", "INVALID", "UNIMPLEMENTED", "PERMISSION_DENIED"]);
 
-const WAITED_FOR: ReadonlySet<string> = new Set(["NO_SPACE", "UNAVAILABLE", "UNCONFIRMED", "IO_ERROR"]);
+const WAITED_FOR: ReadonlySet<string> = new Set([
+  "NO_SPACE",
+  "UNAVAILABLE",
+  "UNCONFIRMED",
+  "IO_ERROR",
+  "LEAD_LOST",
+]);
 const RETRIED: ReadonlySet<string> = new Set(["CONFLICT"]);
 
 type Run = (coordinator: SimCoordinator) => Promise<unknown>;

@@ -112,7 +112,7 @@ test("one coordinator leads; the next one waits, and fences the first one off", 
   await endLead(direct);
   const second = await waiting;
   assert.deepEqual(await contents(second), { a: "1" });
-  const refused = await rejectsWith("IO_ERROR", first.txn([], [put("a", "2")]));
+  const refused = await rejectsWith("LEAD_LOST", first.txn([], [put("a", "2")]));
   assert.match(refused.message, /this coordinator has lost the lead: host-b leads/);
   const health = first.health();
   assert.ok(health.status === "read-only" && health.reason === "io-error");

@@ -64,7 +64,7 @@ test("a follower takes over with its watches, and fences the former leader off",
   const watch = follower.watch("", 2, stop.signal)[Symbol.asyncIterator]();
   await endLead(direct);
   await leading;
-  const refused = await rejectsWith("IO_ERROR", first.txn([], [put("a", "2")]));
+  const refused = await rejectsWith("LEAD_LOST", first.txn([], [put("a", "2")]));
   assert.match(refused.message, /this coordinator has lost the lead: host-b leads/);
   await follower.txn([], [put("b", "1")]);
   const lease = await follower.lease(60_000);

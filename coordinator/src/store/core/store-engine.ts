@@ -225,7 +225,8 @@ export class StoreEngine implements Store {
   #checkWritable(): void {
     this.#checkOpen();
     if (this.#failure !== undefined) {
-      throw new StoreError("IO_ERROR", `the store is read-only after: ${this.#failure.message}`);
+      const code = this.#failure.code === "LEAD_LOST" ? "LEAD_LOST" : "IO_ERROR";
+      throw new StoreError(code, `the store is read-only after: ${this.#failure.message}`);
     }
     const health = this.#journal.health();
     if (health.status === "read-only") {

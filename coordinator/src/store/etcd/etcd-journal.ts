@@ -246,7 +246,7 @@ export class EtcdJournal implements Journal {
   }
 
   #fail(doing: string, cause: unknown): StoreError {
-    const known = cause instanceof StoreError && cause.code === "IO_ERROR";
+    const known = cause instanceof StoreError && (cause.code === "IO_ERROR" || cause.code === "LEAD_LOST");
     this.#failure ??= known
       ? cause
       : new StoreError("IO_ERROR", `${doing} failed; the outcome is unknown`, { cause });

@@ -101,7 +101,7 @@ export class Leadership {
 
   /**
    * Takes the lead again after the lease has ended, unless another coordinator has led since: that one has moved the head.
-   * @throws StoreError IO_ERROR when the lead is lost.
+   * @throws StoreError LEAD_LOST when the lead is lost.
    */
   async retake(headRevision: bigint): Promise<void> {
     const { etcd, self } = this.#parts;
@@ -158,7 +158,7 @@ export class Leadership {
 
 export function lost(leader: EtcdRecord | undefined): StoreError {
   const who = leader === undefined ? "another coordinator led" : `${decodeLeader(leader).name} leads`;
-  return new StoreError("IO_ERROR", `this coordinator has lost the lead: ${who} in the meantime`);
+  return new StoreError("LEAD_LOST", `this coordinator has lost the lead: ${who} in the meantime`);
 }
 
 function encodeLeader({ holder, name, addresses = [] }: Leader, lease: bigint): Buffer {
