@@ -277,10 +277,7 @@ export class Agent {
         separateStreams: config.logs.streams === "separate",
       },
       events: supervisorEvents({
-        log,
-        saver: this.#saver,
-        outbox: this.#outbox,
-        reporter: this.#reporter,
+        ...{ log, saver: this.#saver, outbox: this.#outbox, reporter: this.#reporter },
         noteDamage: this.#parts.damageReports.note,
         stateFile: (podUid) => this.#journal.stateFile(podUid),
         stepped: (...step) => this.#metrics.stepped(...step),
@@ -292,6 +289,7 @@ export class Agent {
       }),
       imageAccess: this.#imageRecords,
       imageChanged: (reference) => this.#prefetcher.changed(reference),
+      imagesChanged: () => this.#reporter.imagesChanged(),
       limits: {
         startsAtOnce: STARTS_AT_ONCE,
         removalsAtOnce: REMOVALS_AT_ONCE,

@@ -71,6 +71,46 @@ test("reports claims at once when more than their use changes", async () => {
   assert.equal(await look(), 2);
 });
 
+test("images that were pulled within seconds are listed once, and reported when the list has changed", async () => {
+  const clock = new VirtualClock();
+  let images: readonly string[] = ["app:1"];
+  let listings = 0;
+  const { reporter, changes } = aReporter({
+    clock,
+    runtime: {
+      version: async () => ({ containerd: "2", nerdctl: "2" }),
+      listImages: async () => {
+        listings += 1;
+        return images;
+      },
+    },
+  });
+  const closing = new AbortController();
+  const running = reporter.run(closing.signal);
+  await clock.run(1_000);
+  assert.equal(listings, 1);
+
+  images = ["app:1", "app:2", "app:3"];
+  for (let pull = 0; pull < 3; pull++) {
+    reporter.imagesChanged();
+    await clock.run(1_000);
+  }
+  await clock.run(10_000);
+  assert.equal(listings, 2);
+  assert.deepEqual(reporter.report().images, images);
+  assert.equal(changes.count, 1);
+
+  reporter.imagesChanged();
+  await clock.run(10_000);
+  assert.deepEqual([listings, changes.count], [3, 1]);
+
+  reporter.imagesChanged();
+  closing.abort();
+  await running;
+  await clock.run(10_000);
+  assert.equal(listings, 3);
+});
+
 test("damaged files are a condition of the node, and none if all are well", () => {
   let damage: string | undefined;
   const { reporter } = aReporter({ damage: () => damage });

@@ -35,6 +35,8 @@ export interface NodeReporterOptions {
 // A listing costs 50 ms of CPU, and image locality is only a hint for the scheduler.
 const IMAGES_INTERVAL_MS = 600_000;
 const IMAGES_AGAIN_MS = 30_000;
+// Pods of one rollout pull their images at about the same time, and one listing shows them all.
+const IMAGES_SETTLE_MS = 5_000;
 // More references than this would not fit well into a message that is sent at each connect.
 const IMAGES_MAX = 500;
 // Enough for some ten files; the agent's log has all.
@@ -55,6 +57,9 @@ export class NodeReporter implements NodeSource {
   ]);
   #version: RuntimeVersion = { containerd: "", nerdctl: "" };
   #images: readonly string[] = [];
+  /** Aborts when `run` ends. */
+  #running: AbortSignal | undefined;
+  #imagesLook: Promise<void> | undefined;
   #claims: readonly ClaimState[] = [];
   #claimsLook: Promise<void> | undefined;
   #claimsChanged = false;
@@ -120,14 +125,26 @@ export class NodeReporter implements NodeSource {
   /** Lists the images now, because someone has changed them. A failure leaves it to the next listing. */
   async checkImages(signal: AbortSignal): Promise<void> {
     const images = await this.#options.runtime.listImages(signal).catch(() => undefined);
-    if (images === undefined) return;
+    if (images === undefined || isDeepStrictEqual(reported(images), this.#images)) return;
     this.#images = reported(images);
     this.#options.onChange();
+  }
+
+  /** A pod has pulled an image, or one was removed. Lists the images soon, together with those that follow within seconds. */
+  imagesChanged(): void {
+    const signal = this.#running;
+    // `run` begins with a listing.
+    if (signal === undefined || signal.aborted) return;
+    this.#imagesLook ??= pause(this.#options.clock, IMAGES_SETTLE_MS, signal).then(() => {
+      this.#imagesLook = undefined;
+      return signal.aborted ? undefined : this.checkImages(signal);
+    });
   }
 
   /** Keeps versions and images up to date until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock, runtime } = this.#options;
+    this.#running = signal;
     this.checkClaims();
     while (!signal.aborted) {
       let delayMs = IMAGES_INTERVAL_MS;
@@ -139,7 +156,7 @@ export class NodeReporter implements NodeSource {
       }
       await pause(clock, delayMs, signal);
     }
-    await this.#claimsLook;
+    await Promise.all([this.#claimsLook, this.#imagesLook]);
   }
 
   async #readClaims(): Promise<void> {

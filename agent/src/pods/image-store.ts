@@ -17,6 +17,8 @@ export interface ImageStoreOptions {
    * success.
    */
   readonly onChange: (reference: string) => void;
+  /** Called when a pull has ended well. */
+  readonly onPulled?: () => void;
   /** Default: every pod may use the images that are on the host. */
   readonly access?: ImageAccess;
 }
@@ -172,6 +174,7 @@ export class ImageStore {
     this.#access.pulled(reference, user.namespace, hasLogin(reference, user));
     entry.present = true;
     entry.pulledAtMs = clock.monotonicMs();
+    this.#options.onPulled?.();
   }
 
   #reportProgress(): void {

@@ -97,6 +97,19 @@ test("init containers run again in a new namespace, also if the start of the mai
   assert.deepEqual(starts, ["setup", "main"]);
 });
 
+test("a pull and a removal change the host's images, and a pod with an image that is here does not", async () => {
+  const { clock, host, disk } = aHost();
+  const agent = start(host, disk);
+  agent.assign(aPod("a"));
+  await clock.run(10_000);
+  assert.equal(agent.imageChanges, 1);
+  agent.assign(aPod("b"));
+  await clock.run(10_000);
+  assert.equal(agent.imageChanges, 1);
+  agent.supervisor.imageRemoved("app:1");
+  assert.equal(agent.imageChanges, 2);
+});
+
 test("a removed pod stays removed though its recorded assignment is from before its removal", async () => {
   const { clock, host, disk } = aHost();
   const agent = new SimAgent(host, disk, randomOf(1).next, []);

@@ -78,6 +78,7 @@ export class PodSupervisor {
         backOff: limits.image,
         signal,
         onChange: (reference) => this.#wakeUsersOf(reference),
+        onPulled: () => options.imagesChanged?.(),
         ...(options.imageAccess && { access: options.imageAccess }),
       }),
       startGate: new Semaphore(limits.startsAtOnce),
@@ -199,6 +200,7 @@ export class PodSupervisor {
   /** The image is no longer on this host. */
   imageRemoved(reference: string): void {
     this.#dependencies.images.forget(reference);
+    this.#options.imagesChanged?.();
   }
 
   /** The running container that a session is for; without a name, the main one. */

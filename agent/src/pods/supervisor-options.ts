@@ -31,6 +31,8 @@ export interface SupervisorOptions {
   readonly imageAccess?: ImageAccess;
   /** Called when the state of an image has changed. */
   readonly imageChanged?: (reference: string) => void;
+  /** Called when the host has images more or less than before. */
+  readonly imagesChanged?: () => void;
 }
 
 export interface SupervisorLimits {

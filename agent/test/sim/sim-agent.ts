@@ -29,6 +29,8 @@ export class SimAgent {
   readonly supervisor: PodSupervisor;
   readonly statuses = new Map<string, PodStatus>();
   readonly trace: string[];
+  /** Counts the notices that the host has other images than before. */
+  imageChanges = 0;
   /** Statuses that can't be. */
   readonly lies: string[] = [];
   #dead = false;
@@ -82,6 +84,9 @@ export class SimAgent {
         recovered: () => undefined,
         impaired: () => undefined,
         hookFailed: () => undefined,
+      },
+      imagesChanged: () => {
+        this.imageChanges += 1;
       },
       limits: {
         startsAtOnce: 4,

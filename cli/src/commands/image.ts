@@ -22,7 +22,7 @@ const ls = defineCommand({
   name: "ls",
   summary: "List the images on nodes",
   details:
-    "Nodes report their images every ten minutes, and after each push, prefetch and removal; at most 500 of each node.",
+    "Nodes report their images every ten minutes, and seconds after each pull, push, prefetch and removal; at most 500 of each node.",
   flags: { node: TARGET_FLAGS.node },
   run: async (invocation) => {
     const context = contextOf(invocation);
@@ -42,7 +42,7 @@ const ls = defineCommand({
       ),
       json: (row) => row,
       name: ({ image }) => image,
-      none: "no node has reported an image: nodes list their images every 10 minutes, and after each push, prefetch and rm",
+      none: "no node has reported an image: nodes list their images every 10 minutes, and seconds after each pull, push, prefetch and rm",
     });
     return EXIT.ok;
   },
