@@ -3,7 +3,7 @@ import type { NodeOptions } from "../coordinator/test/sim/fleet-node.ts";
 import type { Fate } from "../coordinator/test/sim/life-store.ts";
 import { putAnyInPlace } from "./agent-mutants.ts";
 
-const USAGE = `usage: node sim/main.ts [--seed N [--trace]] [--seeds COUNT] [--from N] [--stop]
+const USAGE = `usage: node sim/main.ts [--seed N [--trace]] [--seeds COUNT] [--from N] [--seconds N] [--stop]
        [--crash-every N | --clock-back] [--outages | --rollouts | --agents | --coordinators] [--mutant NAME]
 
 Plays histories of a fleet: the real coordinator and the real agents on simulated hosts, network, disks and time.
@@ -11,6 +11,7 @@ Plays histories of a fleet: the real coordinator and the real agents on simulate
   --seed N       one history; prints its last lines if a rule was broken
   --trace        prints all of its lines
   --seeds N      plays N histories (default 100), from --from on (default 0)
+  --seconds N    begins no history after so many seconds, except the first
   --stop         plays none after the first that breaks a rule
   --crash-every N  no other faults, but the coordinator dies at every Nth write: just before or just after it, from
                  the (seed mod N)th write on
@@ -26,7 +27,7 @@ async function main(): Promise<number> {
   const flag = { type: "boolean" } as const;
   const { values } = parseArgs({
     options: {
-      ...{ seed: text, seeds: text, from: text, mutant: text, "crash-every": text },
+      ...{ seed: text, seeds: text, from: text, seconds: text, mutant: text, "crash-every": text },
       ...{
         trace: flag,
         stop: flag,
@@ -58,7 +59,9 @@ async function main(): Promise<number> {
   const makeNode = (options: NodeOptions) => new RealNode(options);
   const every = values["crash-every"];
   const sum = { histories: 0, broken: 0, writes: 0 };
+  const untilMs = performance.now() + 1_000 * Number(values.seconds ?? Number.POSITIVE_INFINITY);
   for (let seed = from; seed < end && !(values.stop && sum.broken > 0); seed++) {
+    if (sum.histories > 0 && performance.now() >= untilMs) break;
     const fateOf = every === undefined ? undefined : crashEvery(Number(every), seed);
     const history = { seed, secrets, makeNode, ...(values.trace && { echo: console.log }) };
     const outcome = values.coordinators
@@ -83,7 +86,7 @@ async function main(): Promise<number> {
   }
   const eachMs = process.cpuUsage().user / 1000 / Math.max(1, sum.histories);
   console.log(
-    `${sum.histories} histories, ${sum.broken} broke a rule; ${sum.writes} writes, ${eachMs.toFixed(0)} ms of processor time each`,
+    `${sum.histories} histories from ${from} on, ${sum.broken} broke a rule; ${sum.writes} writes, ${eachMs.toFixed(0)} ms of processor time each`,
   );
   return sum.broken === 0 ? 0 : 1;
 }

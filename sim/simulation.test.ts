@@ -4,12 +4,30 @@ import { runHistories } from "../coordinator/test/sim/run-histories.ts";
 import { makeSecrets } from "../coordinator/test/sim/sim-coordinator.ts";
 import { simulate } from "../coordinator/test/sim/simulate.ts";
 import { RealNode } from "./real-node.ts";
+import { seedOfSources } from "./seed-of-sources.ts";
 
 // A seed that fails is printed and can be played again: node sim/main.ts --seed N --trace
 const SEEDS = Number(process.env.FORAGE_SIM_SEEDS ?? 400);
+/** The time for further histories. Each change of the sources lets others be played. */
+const SECONDS = Number(process.env.FORAGE_SIM_SECONDS ?? 60);
+const RANGE = 1_000_000;
+/** More than any processor plays in the time. */
+const MOST = 100_000;
 
 test("a fleet keeps its rules under faults and comes to rest after them", async () => {
   const { broken, output } = await runHistories({ from: 0, count: SEEDS });
+  assert.ok(!broken, output);
+});
+
+test("a fleet keeps its rules in as many further histories as there is time for", async (t) => {
+  // The same sources play the same histories, so that a run that fails fails again until its cause is mended.
+  const from = SEEDS + seedOfSources(RANGE);
+  const { broken, output } = await runHistories({
+    from,
+    count: MOST,
+    arguments: ["--seconds", `${SECONDS}`],
+  });
+  t.diagnostic(output);
   assert.ok(!broken, output);
 });
 

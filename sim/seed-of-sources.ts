@@ -1,0 +1,20 @@
+import { createHash } from "node:crypto";
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+
+const ROOT = join(import.meta.dirname, "..");
+/** The files of the code under test and of the simulation. */
+const SOURCES = [
+  "{agent,common,coordinator,identity,scheduler}/src/**/*.ts",
+  "{coordinator/test/sim,sim}/**/*.ts",
+];
+
+/** Returns a seed below `end` that is as good as random, but the same for the same sources. */
+export function seedOfSources(end: number): number {
+  const hash = createHash("sha256");
+  for (const path of globSync(SOURCES, { cwd: ROOT }).sort()) {
+    const bytes = readFileSync(join(ROOT, path));
+    hash.update(`${path}\0${bytes.length}\0`).update(bytes);
+  }
+  return hash.digest().readUIntBE(0, 6) % end;
+}
