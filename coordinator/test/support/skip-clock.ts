@@ -1,31 +1,33 @@
-import type { Clock } from "../../src/time/clock.ts";
+import { type Clock, systemClock } from "../../src/time/clock.ts";
 
 interface Timer {
   readonly delayMs: number;
   readonly dueMs: number;
   readonly run: () => void;
-  handle: NodeJS.Timeout;
+  cancel: () => void;
 }
 
 /** The real time, of which a test can skip what it would have to wait for. */
 export class SkipClock implements Clock {
+  readonly #real: Clock;
   #skippedMs = 0;
   #wallOffsetMs = 0;
   readonly #timers = new Set<Timer>();
 
-  // Arrow functions, because a clock's parts are passed on one by one.
-  readonly nowMs = (): number => Date.now() + this.#skippedMs + this.#wallOffsetMs;
+  /** `real`: the machine's clock by default. */
+  constructor(real: Clock = systemClock) {
+    this.#real = real;
+  }
 
-  readonly monotonicMs = (): number => performance.now() + this.#skippedMs;
+  // Arrow functions, because a clock's parts are passed on one by one.
+  readonly nowMs = (): number => this.#real.nowMs() + this.#skippedMs + this.#wallOffsetMs;
+
+  readonly monotonicMs = (): number => this.#real.monotonicMs() + this.#skippedMs;
 
   readonly schedule = (delayMs: number, run: () => void): (() => void) => {
-    const timer = {
-      delayMs,
-      dueMs: this.monotonicMs() + delayMs,
-      run,
-      handle: setTimeout(() => this.#fire(timer), delayMs),
-    };
+    const timer = { delayMs, dueMs: this.monotonicMs() + Math.max(0, delayMs), run, cancel: () => {} };
     this.#timers.add(timer);
+    this.#arm(timer);
     return () => this.#cancel(timer);
   };
 
@@ -45,9 +47,13 @@ export class SkipClock implements Clock {
     const due = [...this.#timers].filter(({ dueMs }) => dueMs <= this.monotonicMs());
     for (const timer of due.sort((a, b) => a.dueMs - b.dueMs)) if (this.#timers.has(timer)) this.#fire(timer);
     for (const timer of this.#timers) {
-      clearTimeout(timer.handle);
-      timer.handle = setTimeout(() => this.#fire(timer), Math.max(0, timer.dueMs - this.monotonicMs()));
+      timer.cancel();
+      this.#arm(timer);
     }
+  }
+
+  #arm(timer: Timer): void {
+    timer.cancel = this.#real.schedule(timer.dueMs - this.monotonicMs(), () => this.#fire(timer));
   }
 
   #fire(timer: Timer): void {
@@ -56,7 +62,7 @@ export class SkipClock implements Clock {
   }
 
   #cancel(timer: Timer): void {
-    clearTimeout(timer.handle);
+    timer.cancel();
     this.#timers.delete(timer);
   }
 }
