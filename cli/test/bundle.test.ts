@@ -145,6 +145,17 @@ spec:
     assert.match(stderr, /not in the bundle: default secret\/db; create it at the site/);
     assert.match(stderr, /warning: nodes query a registry for docker\.io\/library\/web:latest each time/);
     assert.ok(!readFileSync(at("moving-site.tar")).includes("hidden"));
+    const { digest } = JSON.parse(
+      (await forage("bundle", "verify", at("moving-site.tar"), "-o", "json")).stdout,
+    )[0];
+    writeFileSync(at("digest.yaml"), MANIFEST.replace(IMAGE, `web@${digest}`));
+    const named = ["-f", at("digest.yaml"), "--archive", at("moving.tar")];
+    const pinned = await forage("bundle", "create", at("digest-site.tar"), ...named);
+    assert.equal(pinned.exitCode, 0, pinned.stderr);
+    assert.match(
+      pinned.stderr,
+      /warning: nodes query a registry for docker\.io\/library\/web@sha256:\w{64} each/,
+    );
   });
 });
 

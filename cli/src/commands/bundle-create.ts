@@ -118,7 +118,7 @@ async function readInput(
     images.set(name, written);
     if (needsRegistry)
       stderr.write(
-        `warning: nodes query a registry for ${plainText(name)} each time: give it a fixed tag, or the pull policy IfNotPresent\n`,
+        `warning: nodes query a registry for ${plainText(name)} each time: name it by a fixed tag, without a digest and the pull policy Always\n`,
       );
   }
   const text = bundles.map((bundle) => renderDocument("yaml", documentOf(bundle))).join("---\n");

@@ -1,5 +1,5 @@
 import type { Container, ForageResource } from "@forage/proto/forest/v1/forage";
-import { fullName, isMoving } from "../images/image-name.ts";
+import { digestIn, fullName, isMoving } from "../images/image-name.ts";
 import type { Bundle } from "../manifest/bundles.ts";
 
 /** An image that manifests name. */
@@ -20,7 +20,9 @@ export function usedImages(bundles: readonly Bundle[]): readonly UsedImage[] {
     resources.flatMap(containersOf).map(({ image, imagePullPolicy }) => {
       const name = fullName(image);
       const asks = imagePullPolicy === "" ? isMoving(name) : imagePullPolicy === "Always";
-      return { name, written: image, namespace, asks };
+      // nerdctl does not find an image that was sent under a name with a digest.
+      const needsRegistry = asks || digestIn(name) !== undefined;
+      return { name, written: image, namespace, needsRegistry };
     }),
   );
   return [...Map.groupBy(uses, ({ name }) => name)]
@@ -28,7 +30,7 @@ export function usedImages(bundles: readonly Bundle[]): readonly UsedImage[] {
       name,
       written: of[0]?.written ?? name,
       namespaces: [...new Set(of.map(({ namespace }) => namespace))].sort(),
-      needsRegistry: of.some(({ asks }) => asks),
+      needsRegistry: of.some((use) => use.needsRegistry),
     }))
     .sort((one, other) => (one.name < other.name ? -1 : 1));
 }
