@@ -5,7 +5,6 @@ import { answeredJson } from "./api.ts";
 
 /** About as often as nodes measure their pods. */
 const READ_MS = 10_000;
-const RETRY_MS = 60_000;
 
 /**
  * Returns the coordinator's samples of the last hours, which come once, and later points that `present` takes from the live tables.
@@ -60,7 +59,7 @@ export function useSamples<Name extends string>(path: string): Points<Name> | un
           timer = window.setTimeout(readAgain, READ_MS);
         },
         () => {
-          if (!gone) timer = window.setTimeout(readAgain, RETRY_MS);
+          if (!gone) timer = window.setTimeout(readAgain, READ_MS);
         },
       );
     };
