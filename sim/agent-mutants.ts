@@ -16,6 +16,10 @@ export const AGENT_MUTANTS: Readonly<Record<string, AgentMutant>> = {
   },
   "pods-wait-for-the-clock": { module: "agent/src/pods/pod-loop.ts", caughtBy: /no rest/ },
   "full-disk-acknowledged": { module: "agent/src/journal/journal.ts", caughtBy: /full-at-.*: / },
+  "outcomes-not-durable": {
+    module: "agent/src/state-saver.ts",
+    caughtBy: /runs again on .* after its outcome was reported/,
+  },
   "unsaved-states-stay-unsaved": { module: "agent/src/state-saver.ts", caughtBy: /full-at-.*: / },
 };
 

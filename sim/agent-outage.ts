@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { type Random, randomOf } from "@forage/common/random";
-import { ApplyResourcesRequest } from "@forage/proto/forest/v1/forage";
+import { ApplyResourcesRequest, type DeepPartial, type ForageResource } from "@forage/proto/forest/v1/forage";
 import { whatIsOpen } from "../coordinator/test/sim/convergence.ts";
 import { type Outcome, outcomeOf } from "../coordinator/test/sim/outcome.ts";
 import { imageOf } from "../coordinator/test/sim/programs.ts";
@@ -24,14 +24,23 @@ const OUTAGES = [
   "full-at-assignment-and-restart",
   /** The disks are full while containers end and are started again, and the agents start again. */
   "full-at-restart",
+  /** The disks are full when the pods of a job end, and the hosts boot with room again, without the coordinator. */
+  "full-at-end",
 ] as const;
 
 type Outage = (typeof OUTAGES)[number];
+
+const ENDS_CONTAINERS: ReadonlySet<Outage> = new Set([
+  "clock-in-restart-back-off",
+  "full-at-restart",
+  "full-at-end",
+]);
 
 const DAY_MS = 86_400_000;
 /** Longer than the agents' longest back-off and the coordinator's delays together. */
 const REST_MS = 12 * 60_000;
 const REPLICAS = 4;
+const RESOURCES = { requests: { cpu: "250m", memory: "64Mi" } };
 
 /** One fault of all hosts. Afterwards everything runs, and no container ended that need not. From its seed alone. */
 export async function simulateAgentOutage(options: {
@@ -85,6 +94,18 @@ async function play(world: World, random: Random, outage: Outage): Promise<void>
       restartAgents(world);
       await pass(world, 60_000);
       break;
+    case "full-at-end":
+      applyJob(world);
+      await pass(world, 4_000 + random.below(4_000));
+      for (const node of world.nodes) node.fillDisk(60_000);
+      await pass(world, random.below(30_000));
+      for (const node of world.nodes) node.crash();
+      await pass(world, 60_000);
+      for (const node of world.nodes) node.partition("up", "down");
+      for (const node of world.nodes) node.boot();
+      await pass(world, 20_000);
+      for (const node of world.nodes) node.heal();
+      break;
     default:
       outage satisfies never;
   }
@@ -96,7 +117,7 @@ async function play(world: World, random: Random, outage: Outage): Promise<void>
   await rest(world);
   if (!isDeepStrictEqual(restartsOf(world), before))
     throw new Violation(`agents that started again count other restarts of containers`);
-  if (outage === "clock-in-restart-back-off" || outage === "full-at-restart") return;
+  if (ENDS_CONTAINERS.has(outage)) return;
   const ended = world.rules.state.pods().find(({ record }) => world.gone.has(record.uid))?.record.name;
   if (ended !== undefined) throw new Violation(`a container of pod ${ended} ended`);
 }
@@ -143,18 +164,30 @@ async function pass(world: World, ms: number): Promise<void> {
   if (world.violation !== undefined) throw world.violation;
 }
 
+function applyJob(world: World): void {
+  const container = { name: "main", image: imageOf("task", 1), resources: RESOURCES };
+  const jobConfig = {
+    ...{ completions: REPLICAS, parallelism: REPLICAS, restartPolicy: "OnFailure" },
+    ttlSecondsAfterFinished: 0n,
+  };
+  submit(world, "batch", { $case: "job", value: { container, jobConfig } });
+}
+
 function apply(world: World, name: string, replicas: number): void {
-  const resources = { requests: { cpu: "250m", memory: "64Mi" } };
   // Deadlines of rollouts are another matter.
   const podConfig = { annotations: { "forage.dev/progress-deadline": "3600s" } };
-  const container = { name: "main", image: imageOf("good", name === "web" ? 2 : 1), resources };
-  const value = { scaling: { replicas }, container, podConfig };
+  const image = imageOf("good", name === "web" ? 2 : 1);
+  const container = { name: "main", image, resources: RESOURCES };
+  submit(world, name, { $case: "containerService", value: { scaling: { replicas }, container, podConfig } });
+}
+
+function submit(world: World, name: string, spec: DeepPartial<ForageResource>["spec"]): void {
   world.clients.apply(
     name,
     ApplyResourcesRequest.fromPartial({
       applyId: `apply-${name}`,
       namespace: NAMESPACE,
-      resources: [{ name, spec: { $case: "containerService", value } }],
+      resources: [{ name, spec }],
       labels: { bundle: name },
     }),
   );

@@ -5,7 +5,7 @@ import { runHistories } from "../coordinator/test/sim/run-histories.ts";
 import { AGENT_MUTANTS } from "./agent-mutants.ts";
 
 // Each kind of fault 8 times; one seed can be run again: node sim/main.ts --agents --seed N --trace
-const SEEDS = 40;
+const SEEDS = 48;
 const HISTORIES = { from: 0, count: SEEDS, program: join(import.meta.dirname, "main.ts") };
 
 test("a full disk and a set clock leave all containers running that a real agent has, and start all others", async () => {

@@ -48,6 +48,8 @@ export class RealNode implements FleetNode {
   /** The newest assignment of each pod that the agent received, until it has removed the pod. */
   readonly #assignments = new Map<string, PodAssignment>();
   readonly #removed = new Set<string>();
+  /** Uids of pods whose outcome the agent has reported. */
+  readonly #over = new Set<string>();
   #gate: ProcessGate;
   #wallJumpMs = 0;
   #boot = 1;
@@ -275,6 +277,8 @@ export class RealNode implements FleetNode {
     if (pod !== undefined) this.#options.witness.starts(this.name, { ...pod, stopping: false });
     else if (this.#removed.has(uid))
       this.#options.witness.violation(`pod ${uid} started after it was removed`);
+    if (this.#over.has(uid))
+      this.#options.witness.violation(`pod ${uid} runs again on ${this.name} after its outcome was reported`);
     const twins = this.#host.running().filter((it) => keyOf(it) === keyOf(container));
     if (twins.length > 1) this.#options.witness.violation(`container ${keyOf(container)} runs twice at once`);
   }
@@ -284,8 +288,9 @@ export class RealNode implements FleetNode {
     if (pod !== undefined) this.#options.witness.ended(this.name, pod, exitCode);
   }
 
-  #changed({ uid, phase }: PodStatus): void {
+  #changed({ uid, phase, reason }: PodStatus): void {
     if (phase === "REMOVED") this.#remove(uid);
+    else if ((phase === "SUCCEEDED" || phase === "FAILED") && reason !== "InvalidSpec") this.#over.add(uid);
   }
 
   #remove(uid: string): void {

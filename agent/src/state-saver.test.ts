@@ -75,6 +75,17 @@ test("a removed pod whose state can't be written loses its record, and is not st
   assert.deepEqual([...restarted.damaged], []);
 });
 
+test("an outcome that the disk does not take is refused with the reason, and not once it is on disk", async (t) => {
+  const { dir, saver } = await aSaver(t);
+  await mkdir(join(dir, "states", "p1.state.tmp"));
+  await assert.rejects(
+    saver.saveOutcome("p1", EMPTY_MEMORY),
+    /not on disk: the journal could not be written/,
+  );
+  await rmdir(join(dir, "states", "p1.state.tmp"));
+  await saver.saveOutcome("p1", EMPTY_MEMORY);
+});
+
 test("a removed pod whose record can't be removed either is not saved", async (t) => {
   const { dir, journal, saver } = await aSaver(t);
   await journal.replace({ clusterId: "c", revision: 1n, pods: [PodAssignment.fromPartial({ uid: "p1" })] });

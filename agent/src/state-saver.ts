@@ -29,9 +29,15 @@ export class StateSaver {
     this.#options = options;
   }
 
-  /** Resolves when it is on disk, or could not be written. */
-  async save(podUid: string, memory: PodMemory): Promise<void> {
-    await this.#write(podUid, () => this.#options.journal.saveState(podUid, toPodState(memory)));
+  /** Resolves to whether it is on disk. */
+  save(podUid: string, memory: PodMemory): Promise<boolean> {
+    return this.#write(podUid, () => this.#options.journal.saveState(podUid, toPodState(memory)));
+  }
+
+  /** Saves the memory of a pod that is over. Rejects if a restart could run the pod again. */
+  async saveOutcome(podUid: string, memory: PodMemory): Promise<void> {
+    if (await this.save(podUid, memory)) return;
+    throw new Error(`the pod's outcome is not on disk: ${this.#problem}`);
   }
 
   /**

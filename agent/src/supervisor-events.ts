@@ -15,7 +15,7 @@ export interface AgentLog {
 
 export interface SupervisorListeners {
   readonly log: AgentLog;
-  readonly saver: Pick<StateSaver, "save" | "saveRemoved" | "forget">;
+  readonly saver: Pick<StateSaver, "save" | "saveOutcome" | "saveRemoved" | "forget">;
   readonly outbox: StatusOutbox;
   readonly reporter: Pick<NodeReporter, "impaired" | "checkClaims">;
   readonly stepped: (step: Step, tookMs: number, failed: boolean) => void;
@@ -39,6 +39,7 @@ export function supervisorEvents({
   const down = new Map<HostPart, string>();
   return {
     remembered: (podUid, memory) => saver.save(podUid, memory),
+    over: (podUid, memory) => saver.saveOutcome(podUid, memory),
     removed: (podUid, memory) => saver.saveRemoved(podUid, memory),
     changed: (status) => {
       outbox.put(status);
@@ -90,6 +91,7 @@ function changesHost(step: Step): boolean {
     case "adopt":
     case "cleanUp":
       return true;
+    case "saveOutcome":
     case "look":
     case "fetchImage":
     case "attachSandbox":

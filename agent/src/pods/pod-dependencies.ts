@@ -55,8 +55,10 @@ export interface HostFacts {
 
 /** The pods' events. */
 export interface PodEvents {
-  /** Write it down; a newer memory of the pod replaces one not yet written. Resolves when it is on disk, or can't be. */
-  remembered(podUid: string, memory: PodMemory): Promise<void>;
+  /** Write it down; a newer memory of the pod replaces one not yet written. Resolves to whether it, or a newer one, is on disk. */
+  remembered(podUid: string, memory: PodMemory): Promise<boolean>;
+  /** Called for a pod that is over and whose memory could not be written. Rejects if it can't be written now either. */
+  over(podUid: string, memory: PodMemory): Promise<void>;
   /**
    * Called when nothing of the pod is left on the host. Resolves when no restart of the agent can start it again, and rejects if
    * one could.

@@ -8,7 +8,7 @@ import { BackgroundSteps } from "./background-steps.ts";
 import { effectivePolicy } from "./decide/container-steps.ts";
 import { nextStep } from "./decide/next-step.ts";
 import { type PodStatus, podStatus } from "./decide/pod-status.ts";
-import { isLive, type PodView } from "./decide/pod-view.ts";
+import { isLive, outcomeOf, type PodOutcome, type PodView } from "./decide/pod-view.ts";
 import { type Fault, type ImageState, memoryOf, type Pod, type PodMemory } from "./pod.ts";
 import { allContainers } from "./pod-containers.ts";
 import type { PodDependencies } from "./pod-dependencies.ts";
@@ -42,6 +42,7 @@ export class PodLoop {
   #goalAbort = new AbortController();
   #stoppingSinceMs: number | undefined;
   #memory: PodMemory;
+  #savedOutcome: PodOutcome | undefined;
   #stale = false;
   /** Set when devices were freed since the present step began. */
   #devicesFreed = false;
@@ -62,6 +63,8 @@ export class PodLoop {
     this.#goal = start.goal;
     this.#memory = start.memory;
     this.#probes = new PodProbes(dependencies);
+    // Read from disk, or from what a reset after a reboot would make of the disk again.
+    this.#savedOutcome = outcomeOf(this.#view());
     if (start.goal === "remove") this.#stop();
   }
 
@@ -227,6 +230,7 @@ export class PodLoop {
   async #succeeded(step: Step, effect: StepEffect, beganMs: number): Promise<void> {
     if (effect.final && effect.change) await this.#rememberRemoval(effect.change);
     const saved = effect.change === undefined ? undefined : this.#remember(effect.change);
+    if ("savedOutcome" in effect) this.#savedOutcome = effect.savedOutcome;
     if (effect.published !== undefined) this.#published = effect.published;
     if (effect.volumesShown !== undefined) this.#volumesShown = effect.volumesShown;
     if (effect.looked) {
@@ -278,6 +282,7 @@ export class PodLoop {
       images: this.#images(),
       verdicts: this.#probes.verdicts,
       memory: this.#memory,
+      savedOutcome: this.#savedOutcome,
       faults: this.#faults,
       underWay: this.#backgroundSteps.underWay,
       nowMs: this.#dependencies.clock.nowMs(),
@@ -310,7 +315,15 @@ export class PodLoop {
     const memory = change(this.#memory);
     if (memory === this.#memory || isDeepStrictEqual(memory, this.#memory)) return Promise.resolve();
     this.#memory = memory;
-    return this.#dependencies.events.remembered(this.#pod.uid, memory);
+    return this.#save(memory);
+  }
+
+  async #save(memory: PodMemory): Promise<void> {
+    const outcome = outcomeOf({ ...this.#view(), memory });
+    const isSaved = await this.#dependencies.events.remembered(this.#pod.uid, memory);
+    if (!isSaved || outcome === undefined || outcome === this.#savedOutcome) return;
+    this.#savedOutcome = outcome;
+    this.wake();
   }
 
   async #rememberRemoval(change: Change): Promise<void> {

@@ -138,6 +138,63 @@ test("a pod is reported as removed once its removal is on disk", async () => {
   assert.equal(agent.statuses.get("a")?.phase, "REMOVED");
 });
 
+test("a pod is reported as over once its outcome is on disk, and runs again if the host is rebooted before", async () => {
+  const { clock, host, disk } = aHost();
+  const first = start(host, disk);
+  first.assign({ ...aPod("a"), restartPolicy: "OnFailure" });
+  await clock.run(10_000);
+  disk.isFull = true;
+  host.end(host.running()[0]?.id ?? "", 0);
+  await clock.run(60_000);
+  assert.equal(first.statuses.get("a")?.phase, "RUNNING");
+  assert.equal(first.statuses.get("a")?.reason, "OutcomeNotSaved");
+
+  first.kill();
+  host.reboot();
+  disk.isFull = false;
+  const second = start(host, disk, { rebooted: true });
+  await clock.run(60_000);
+
+  assert.equal(host.running().length, 1);
+  assert.equal(second.statuses.get("a")?.phase, "RUNNING");
+});
+
+test("the outcome of a pod is reported when the disk takes it again", async () => {
+  const { clock, host, disk } = aHost();
+  const agent = start(host, disk);
+  agent.assign({ ...aPod("a"), restartPolicy: "OnFailure" });
+  await clock.run(10_000);
+  disk.isFull = true;
+  host.end(host.running()[0]?.id ?? "", 0);
+  await clock.run(60_000);
+  assert.equal(agent.statuses.get("a")?.phase, "RUNNING");
+
+  disk.isFull = false;
+  await clock.run(60_000);
+
+  assert.equal(agent.statuses.get("a")?.phase, "SUCCEEDED");
+  assert.equal(decodePodState(disk.states.get("a") ?? new Uint8Array()).containers.main?.phase, "ended");
+});
+
+test("a pod is ended by its eviction at once, and reported as FAILED once that is on disk", async () => {
+  const { clock, host, disk } = aHost();
+  const agent = start(host, disk);
+  agent.assign(aPod("a"));
+  await clock.run(10_000);
+  disk.isFull = true;
+  agent.supervisor.evict("a", "it has written too much");
+  await clock.run(60_000);
+  assert.equal(host.running().length, 0);
+  assert.equal(agent.statuses.get("a")?.phase, "RUNNING");
+  assert.equal(agent.statuses.get("a")?.ready, false);
+
+  disk.isFull = false;
+  await clock.run(60_000);
+
+  assert.equal(agent.statuses.get("a")?.phase, "FAILED");
+  assert.equal(agent.statuses.get("a")?.reason, "Evicted");
+});
+
 /** Two pods, and an agent that comes after the first and can't read the record of pod a. */
 async function damagedPod(meanwhile: (host: SimHost) => void) {
   const { clock, host, disk } = aHost();
@@ -173,9 +230,9 @@ function aHost() {
   return { clock, host, disk: new SimDisk() };
 }
 
-function start(host: SimHost, disk: SimDisk): SimAgent {
+function start(host: SimHost, disk: SimDisk, { rebooted } = { rebooted: false }): SimAgent {
   const agent = new SimAgent(host, disk, randomOf(1).next, []);
-  agent.start(false);
+  agent.start(rebooted);
   return agent;
 }
 

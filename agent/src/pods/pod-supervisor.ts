@@ -88,6 +88,7 @@ export class PodSupervisor {
       events: {
         ...events,
         remembered: (podUid, memory) => events.remembered(podUid, memory),
+        over: (podUid, memory) => events.over(podUid, memory),
         removed: (podUid, memory) => events.removed(podUid, memory),
         changed: (status) => this.#changed(status),
         stepped: (podUid, step, tookMs, error) => events.stepped(podUid, step, tookMs, error),

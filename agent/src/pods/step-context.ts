@@ -1,5 +1,5 @@
 import type { PodVolumeSpec } from "../volumes/volumes.ts";
-import type { PodView } from "./decide/pod-view.ts";
+import type { PodOutcome, PodView } from "./decide/pod-view.ts";
 import type { PodMemory, StartBlock } from "./pod.ts";
 
 /** The changes of a step, apart from those that the observer and the image store track themselves. */
@@ -10,6 +10,8 @@ export interface StepEffect {
   readonly durable?: true;
   /** The change removes the pod, and takes effect once no restart of the agent can start it again. */
   readonly final?: true;
+  /** The outcome that is on disk now. */
+  readonly savedOutcome?: PodOutcome | undefined;
   readonly published?: boolean;
   /** The present content of the volumes. */
   readonly volumesShown?: PodVolumeSpec | undefined;

@@ -33,6 +33,8 @@ export type Step =
       readonly cause?: StopCause;
     }
   | { readonly kind: "removeContainers"; readonly ids: readonly string[] }
+  /** Write the memory of a pod that is over again, because the disk did not take it. */
+  | { readonly kind: "saveOutcome" }
   /** Contents of its volumes changed: show them to what runs. */
   | { readonly kind: "updateVolumes" }
   /** Volumes, network, host ports and directories: everything but containers. */

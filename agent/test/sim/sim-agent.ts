@@ -17,7 +17,7 @@ export class SimDisk {
   bootId = 1;
   /** The time that the write of a memory takes. */
   writeMs = 15;
-  /** It takes no removal of a pod. */
+  /** It takes no memory. */
   isFull = false;
 }
 
@@ -61,10 +61,8 @@ export class SimAgent {
       host: { nodeName: "sim", addresses: ["192.0.2.1"], allocatable: () => ({}) },
       events: {
         remembered: (uid, memory) => this.#save(uid, memory),
-        removed: async (uid, memory) => {
-          if (disk.isFull) throw new Error("no space left on device");
-          await this.#save(uid, memory);
-        },
+        over: (uid, memory) => this.#saveOrThrow(uid, memory),
+        removed: (uid, memory) => this.#saveOrThrow(uid, memory),
         changed: (status) => {
           if (this.#dead) return;
           this.statuses.set(status.uid, status);
@@ -132,11 +130,17 @@ export class SimAgent {
     void this.supervisor.close();
   }
 
-  async #save(uid: string, memory: PodMemory): Promise<void> {
+  async #saveOrThrow(uid: string, memory: PodMemory): Promise<void> {
+    if (!(await this.#save(uid, memory))) throw new Error("no space left on device");
+  }
+
+  /** Returns whether it was written. */
+  async #save(uid: string, memory: PodMemory): Promise<boolean> {
     const bytes = encodePodState(toPodState(memory));
     await this.#host.clock.sleep(this.#disk.writeMs);
-    if (this.#dead || !(this.#disk.desired.has(uid) || this.statuses.has(uid))) return;
-    this.#disk.states.set(uid, bytes);
+    if (this.#dead || this.#disk.isFull) return false;
+    if (this.#disk.desired.has(uid) || this.statuses.has(uid)) this.#disk.states.set(uid, bytes);
+    return true;
   }
 
   #note(line: string): void {

@@ -8,6 +8,7 @@ const POD_FAULTS: ReadonlySet<string> = new Set([
   "InvalidSpec",
   "InvalidAssignment",
   "JournalNotWritten",
+  "OutcomeNotSaved",
   "RuntimeUnavailable",
   "NetworkSetupFailed",
   "RemoveFailed",

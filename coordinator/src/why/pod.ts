@@ -23,6 +23,7 @@ const WHOLE_REASONS: ReadonlySet<string> = new Set([
   "InvalidSpec",
   "InvalidAssignment",
   "JournalNotWritten",
+  "OutcomeNotSaved",
   "RuntimeUnavailable",
   "NetworkSetupFailed",
   "RemoveFailed",
@@ -33,6 +34,8 @@ const WHOLE_ADVICE: Readonly<Record<string, string>> = {
   InvalidSpec: "correct the manifest and apply it again",
   InvalidAssignment: "correct the manifest and apply it again",
   JournalNotWritten: "free space on the node's disk below the agent's dataDir; the pod then begins by itself",
+  OutcomeNotSaved:
+    "free space on the node's disk below the agent's dataDir; the pod's outcome is then reported",
   RuntimeUnavailable: "check containerd on the node: systemctl status containerd",
   NetworkSetupFailed: "read the agent's log on the node: journalctl -u forage-agent",
   RemoveFailed: "read the agent's log on the node: journalctl -u forage-agent",

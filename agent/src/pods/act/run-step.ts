@@ -1,7 +1,7 @@
 import type { PodSandbox, PortMapping, PortRequest } from "../../network/network.ts";
 import { HOST_NETWORK } from "../../runtime/runtime.ts";
 import { adopted, inNewSandbox } from "../container-memory.ts";
-import { isLive, outcomeOf, type PodView } from "../decide/pod-view.ts";
+import { isLive, outcomeOf } from "../decide/pod-view.ts";
 import { type ContainerMemory, memoryOf, type Pod, type PodMemory, withContainer } from "../pod.ts";
 import { allContainers, initContainersOf, roleOf } from "../pod-containers.ts";
 import type { PodDependencies } from "../pod-dependencies.ts";
@@ -43,9 +43,15 @@ export async function runStep(
       return adopt(dependencies, context, step.container, step.id);
     case "recordExit": {
       const effect = await recordExit(dependencies, context, step.container, step.id);
-      await releaseIfOver(dependencies, view, effect);
-      return effect;
+      const after = { ...view, memory: effect.change?.(view.memory) ?? view.memory };
+      if (outcomeOf(after) === undefined) return effect;
+      // A pod that is over stays for its logs, which need no device.
+      if (!view.containers.some(isLive)) await dependencies.devices.release(uid);
+      return { ...effect, durable: true };
     }
+    case "saveOutcome":
+      await dependencies.events.over(uid, view.memory);
+      return { savedOutcome: outcomeOf(view) };
     case "startContainer":
       return startContainer(dependencies, context, step.container, step.attempt);
     case "postStart":
@@ -66,17 +72,6 @@ export async function runStep(
     default:
       return step satisfies never;
   }
-}
-
-/** A pod that is over stays for its logs, which need no device. */
-async function releaseIfOver(
-  dependencies: PodDependencies,
-  view: PodView,
-  { change }: StepEffect,
-): Promise<void> {
-  const memory = change?.(view.memory) ?? view.memory;
-  const isOver = outcomeOf({ ...view, memory }) !== undefined && !view.containers.some(isLive);
-  if (isOver) await dependencies.devices.release(view.pod.uid);
 }
 
 async function attachSandbox(

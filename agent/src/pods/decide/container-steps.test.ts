@@ -10,7 +10,7 @@ import type {
   Termination,
 } from "../pod.ts";
 import { nextStep } from "./next-step.ts";
-import type { PodView } from "./pod-view.ts";
+import { outcomeOf, type PodView } from "./pod-view.ts";
 
 const NOW = 1_000_000;
 const LIMITS = { baseMs: 10_000, capMs: 300_000, goodRunMs: 600_000 };
@@ -228,8 +228,13 @@ interface Shape {
   readonly doubtUntilMs?: number;
 }
 
-/** A pod with its network and all images. */
+/** A pod with its network and all images, and with what it remembers on disk. */
 function aView(shape: Shape): PodView {
+  const view = anUnsavedView(shape);
+  return { ...view, savedOutcome: outcomeOf(view) };
+}
+
+function anUnsavedView(shape: Shape): PodView {
   const { init = [], side, main = {}, goal = "run", doubtUntilMs } = shape;
   const inits = init.map((it, at) => [`init${at}`, it] as const);
   const others = [...(side === undefined ? [] : [["side", side] as const]), ["main", main] as const];
@@ -273,6 +278,7 @@ function aView(shape: Shape): PodView {
     ),
     verdicts: new Map(all.flatMap(([, { id, verdict }]) => (id && verdict ? [[id, verdict]] : []))),
     memory,
+    savedOutcome: undefined,
     faults: new Map(),
     underWay: new Set(shape.underWay),
     nowMs: NOW,

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ContainerMemory, ImageState, ObservedContainer, Pod, PodContainer, PodMemory } from "../pod.ts";
 import { nextStep } from "./next-step.ts";
-import type { PodView } from "./pod-view.ts";
+import { outcomeOf, type PodView } from "./pod-view.ts";
 
 const NOW = 1_000_000;
 const LIMITS = { baseMs: 10_000, capMs: 300_000, goodRunMs: 600_000 };
@@ -35,6 +35,16 @@ const CASES: readonly (readonly [string, PodView, unknown])[] = [
   ],
   ["no start without the image", aView({ image: "fetching", published: true }), { kind: "wait" }],
   ["a start once all is there", aView({}), START],
+  [
+    "the outcome of a pod is saved again that the disk did not take",
+    aView({ memory: ENDED, seen: [exited("c1", 1)], restartPolicy: "Never", unsaved: true }),
+    { kind: "saveOutcome" },
+  ],
+  [
+    "an outcome on disk needs nothing",
+    aView({ memory: ENDED, seen: [exited("c1", 1)], restartPolicy: "Never" }),
+    { kind: "wait" },
+  ],
   [
     "an image that failed is waited for",
     aView({ image: "failed", retryAtMs: NOW + 5, published: true }),
@@ -283,10 +293,17 @@ interface Shape {
   readonly containers?: readonly PodContainer[];
   readonly servicePorts?: Pod["servicePorts"];
   readonly sidecar?: boolean;
+  /** Its outcome is not on disk. */
+  readonly unsaved?: boolean;
 }
 
 /** A pod of one container `main` that is to run, with all there is but the container itself. */
 function aView(shape: Shape): PodView {
+  const view = anUnsavedView(shape);
+  return shape.unsaved ? view : { ...view, savedOutcome: outcomeOf(view) };
+}
+
+function anUnsavedView(shape: Shape): PodView {
   const { goal = "run", seen = [], memory = NEW, sandbox = true, ports = true, published = false } = shape;
   const { image = "present", retryAtMs = NOW, stale = false, fault, removed = false } = shape;
   const main = aContainer("main");
@@ -321,6 +338,7 @@ function aView(shape: Shape): PodView {
     underWay: new Set(),
     images: new Map([["main", anImage(image, retryAtMs)]]),
     memory: podMemory,
+    savedOutcome: undefined,
     faults: new Map(
       fault && [
         [

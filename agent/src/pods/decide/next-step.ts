@@ -79,4 +79,5 @@ function* toEnd(view: PodView): Generator<Step | Wait> {
   for (const spec of allContainers(pod)) {
     if (!live.some((it) => it.container === spec.name)) yield* settle(view, spec);
   }
+  if (outcomeOf(view) !== view.savedOutcome) yield { kind: "saveOutcome" };
 }

@@ -4,7 +4,7 @@ import { probeSpec } from "../../probes/probe-spec.ts";
 import type { ContainerMemory, ObservedContainer, Pod, PodContainer, Termination } from "../pod.ts";
 import { withTimes } from "../remember-status.ts";
 import { podStatus } from "./pod-status.ts";
-import type { PodView } from "./pod-view.ts";
+import { outcomeOf, type PodView } from "./pod-view.ts";
 
 const NOW = 1_000_000;
 const CRASH: Termination = {
@@ -226,14 +226,31 @@ test("a missing object is reported as the reason for waiting", () => {
   assert.equal(status.message, "container main: secret db doesn't exist");
 });
 
-test("an evicted pod has failed at once and says why, also while it is removed", () => {
+test("a pod whose outcome is not on disk is not over, and says why", () => {
+  const fault = { failures: 1, notBeforeMs: 0, retryAtMs: 0, message: "no space left" };
+  const memory = { ...STARTED, phase: "ended", lastTermination: CRASH } as const;
+  const faults = new Map([["saveOutcome", fault]]);
+  const status = podStatus(aView({ memory, restartPolicy: "Never", unsaved: true, faults }));
+  assert.deepEqual(
+    [status.phase, status.reason, status.message],
+    ["RUNNING", "OutcomeNotSaved", fault.message],
+  );
+});
+
+test("an evicted pod has failed once that is on disk and says why, also while it is removed", () => {
   const view = aView({ memory: STARTED, seen: [RUNNING] });
   const failure = { reason: "Evicted", message: "volume data: too much" } as const;
-  const status = podStatus({ ...view, memory: { ...view.memory, failure } });
-  assert.deepEqual(
-    [status.phase, status.ready, status.reason, status.message],
-    ["FAILED", false, "Evicted", failure.message],
-  );
+  const evicted: PodView = { ...view, memory: { ...view.memory, failure } };
+  for (const [savedOutcome, phase] of [
+    ["FAILED", "FAILED"],
+    [undefined, "RUNNING"],
+  ] as const) {
+    const status = podStatus({ ...evicted, savedOutcome });
+    assert.deepEqual(
+      [status.phase, status.ready, status.reason, status.message],
+      [phase, false, "Evicted", failure.message],
+    );
+  }
   const stopping = podStatus({ ...view, memory: { ...view.memory, failure }, goal: "remove" });
   assert.deepEqual([stopping.phase, stopping.reason], ["STOPPING", "Evicted"]);
 });
@@ -289,9 +306,16 @@ interface Shape {
   readonly restartPolicy?: Pod["restartPolicy"];
   readonly images?: PodView["images"];
   readonly faults?: PodView["faults"];
+  /** Its outcome is not on disk. */
+  readonly unsaved?: boolean;
 }
 
 function aView(shape: Shape): PodView {
+  const view = anUnsavedView(shape);
+  return shape.unsaved ? view : { ...view, savedOutcome: outcomeOf(view) };
+}
+
+function anUnsavedView(shape: Shape): PodView {
   const { goal = "run", seen = [], published = true, removed = false, restartPolicy = "Always" } = shape;
   return {
     pod: {
@@ -322,6 +346,7 @@ function aView(shape: Shape): PodView {
       removed,
       ...(shape.begun && { startedAtMs: 1 }),
     },
+    savedOutcome: undefined,
     faults: shape.faults ?? new Map(),
     nowMs: NOW,
     monotonicMs: NOW,

@@ -109,10 +109,10 @@ function phaseOf(view: PodView, containers: readonly ContainerStatus[]): PodPhas
   if (view.memory.removed) return "REMOVED";
   if (view.goal === "remove") return "STOPPING";
   if (view.pod.problem !== undefined) return "FAILED";
-  if (view.memory.failure !== undefined) return "FAILED";
   const outcome = outcomeOf(view);
-  // As long as a sidecar is on its way out the pod isn't over.
-  if (outcome !== undefined && !view.containers.some(isLive)) return outcome;
+  // As long as a sidecar is on its way out the pod isn't over. An outcome that is not on disk could be lost by a reboot.
+  const isOver = view.memory.failure !== undefined || !view.containers.some(isLive);
+  if (outcome !== undefined && isOver && outcome === view.savedOutcome) return outcome;
   // Once all have run the pod stays RUNNING while one of them restarts, as Kubernetes has it.
   const begun =
     view.memory.startedAtMs !== undefined || containers.every((it) => it.state.kind !== "waiting");
@@ -205,6 +205,7 @@ const POD_FAULTS = [
   ["attachSandbox", "NetworkSetupFailed"],
   ["allocatePorts", "NetworkSetupFailed"],
   ["publishPorts", "NetworkSetupFailed"],
+  ["saveOutcome", "OutcomeNotSaved"],
   ["removeContainers", "RemoveFailed"],
   ["cleanUp", "RemoveFailed"],
 ] as const;

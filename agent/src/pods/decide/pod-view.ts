@@ -11,6 +11,8 @@ import {
 } from "../pod.ts";
 import { allContainers, initContainersOf, mainOf, policyOf, sidecarsOf } from "../pod-containers.ts";
 
+export type PodOutcome = "SUCCEEDED" | "FAILED";
+
 /** The inputs of a decision about one pod. */
 export interface PodView {
   readonly pod: Pod;
@@ -31,6 +33,8 @@ export interface PodView {
   /** Keyed by the runtime's id, of those that are probed. */
   readonly verdicts: ReadonlyMap<string, ProbeVerdict>;
   readonly memory: PodMemory;
+  /** The outcome that the memory on disk gives the pod. An outcome is reported only once it is on disk. */
+  readonly savedOutcome: PodOutcome | undefined;
   /** Keyed by step key. */
   readonly faults: ReadonlyMap<string, Fault>;
   /** Keys of errands that go on. */
@@ -78,7 +82,7 @@ export function isInitialized(view: PodView): boolean {
 }
 
 /** Returns the outcome of a pod of which no container will start again. Sidecars don't count. */
-export function outcomeOf(view: PodView): "SUCCEEDED" | "FAILED" | undefined {
+export function outcomeOf(view: PodView): PodOutcome | undefined {
   const { pod, memory } = view;
   if (memory.failure !== undefined) return "FAILED";
   const main = mainOf(pod);
