@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
@@ -143,7 +144,9 @@ let coordinator: FakeCoordinator;
 const SERVERS: Server[] = [];
 const sockets = new Set<Socket>();
 const CHILDREN: ChildProcess[] = [];
-/** Addresses of a server that accepts connections and says nothing, and of one that does so after the TLS handshake. */
+/** Make a server that accepts connections and sends nothing, and one that sends nothing after the TLS handshake. */
+let makeSilent: readonly (() => Server)[];
+/** The addresses of one server of each kind. */
 let silent: readonly string[];
 
 before(async () => {
@@ -154,18 +157,8 @@ before(async () => {
   writeFileSync(join(dir, "images.tar"), packOciArchive({ ...image, reference: "localhost/a:1" }));
   await runCommand(words("forage bundle create", "BUNDLE --image localhost/a:1 --archive ARCHIVE"));
   const tls = await coordinator.issueServer();
-  silent = await Promise.all(
-    [createTcpServer(), createTlsServer({ ...tls, ALPNProtocols: ["h2"] })].map(async (server) => {
-      SERVERS.push(server);
-      server.on("connection", (socket: Socket) => {
-        sockets.add(socket);
-        socket.on("error", () => {});
-      });
-      server.on("tlsClientError", () => {});
-      await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-      return `127.0.0.1:${(server.address() as AddressInfo).port}`;
-    }),
-  );
+  makeSilent = [() => createTcpServer(), () => createTlsServer({ ...tls, ALPNProtocols: ["h2"] })];
+  silent = await Promise.all(makeSilent.map((make) => listen(make())));
 });
 
 after(() => {
@@ -234,12 +227,14 @@ describe("the process", { timeout: 120_000 }, () => {
     ["logs", "-f", "a"],
   ]) {
     test(`forage ${argv.join(" ")} exits when the time is over, and on the first SIGTERM`, async () => {
-      for (const server of silent) {
-        const timed = start(["--timeout", "100ms", ...argv], server);
+      for (const make of makeSilent) {
+        const timed = start(["--timeout", "100ms", ...argv], await listen(make()));
         assert.equal(await timed.ended, 4, timed.stderr());
-        const asked = connected();
-        const terminated = start(argv, server);
-        await asked;
+        // A server of its own: another one may accept the connection of the first process only now.
+        const server = make();
+        const isConnected = once(server, "connection");
+        const terminated = start(argv, await listen(server));
+        await Promise.race([isConnected, terminated.ended]);
         terminated.child.kill("SIGTERM");
         assert.equal(await terminated.ended, 143, terminated.stderr());
       }
@@ -255,11 +250,16 @@ describe("the process", { timeout: 120_000 }, () => {
   });
 });
 
-/** Resolves when one of the silent servers gets a connection. */
-function connected(): Promise<void> {
-  return new Promise((resolve) => {
-    for (const server of SERVERS) server.once("connection", () => resolve());
+/** Returns the address of a server that keeps its connections open until the tests are over. */
+async function listen(server: Server): Promise<string> {
+  SERVERS.push(server);
+  server.on("connection", (socket: Socket) => {
+    sockets.add(socket);
+    socket.on("error", () => {});
   });
+  server.on("tlsClientError", () => {});
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return `127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
 function leavesOf(command: Command, path = command.name): string[] {
