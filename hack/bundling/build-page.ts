@@ -3,6 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
+import type { InputStamps } from "./input-stamps.ts";
 
 export interface PageOptions {
   readonly root: string;
@@ -10,6 +11,8 @@ export interface PageOptions {
   readonly entry: string;
   /** The file to write. */
   readonly path: string;
+  /** Notes what the page is made of. */
+  readonly inputs: InputStamps;
 }
 
 interface PageFile {
@@ -28,10 +31,9 @@ const TYPES: Readonly<Record<string, string>> = {
 /**
  * Builds a page for browsers into one JSON file: each script and style sheet with its type, compressed. Parts that the page loads
  * later are files of their own. `{{hash}}` in its `index.html` becomes a hash of all files, so that browsers may keep them.
- * Returns the paths of what the page was made of.
  */
-export async function buildPage({ root, entry, path }: PageOptions): Promise<string[]> {
-  const { outputFiles, metafile } = await build({
+export async function buildPage({ root, entry, path, inputs }: PageOptions): Promise<void> {
+  const { outputFiles } = await build({
     absWorkingDir: root,
     entryPoints: { app: entry },
     outdir: join(root, "dist", "page"),
@@ -46,7 +48,7 @@ export async function buildPage({ root, entry, path }: PageOptions): Promise<str
     chunkNames: "[name]-[hash]",
     minify: true,
     legalComments: "linked",
-    metafile: true,
+    plugins: [inputs.plugin()],
     logLevel: "error",
   });
   const files: Record<string, PageFile> = {};
@@ -57,11 +59,11 @@ export async function buildPage({ root, entry, path }: PageOptions): Promise<str
     files[name] = packed(name, file.contents);
   }
   const indexPath = join(dirname(entry), "index.html");
+  inputs.note(indexPath);
   const index = readFileSync(join(root, indexPath), "utf8");
   files["index.html"] = packed("index.html", index.replaceAll("{{hash}}", hash.digest("hex").slice(0, 16)));
   mkdirSync(dirname(path), { recursive: true });
   writeFileSync(path, JSON.stringify(files));
-  return [...Object.keys(metafile.inputs), indexPath];
 }
 
 function packed(name: string, content: string | Uint8Array): PageFile {

@@ -33,6 +33,25 @@ test("programs become one file each, made again only when something changed", as
   assert.equal(output(), "b changed\n");
 });
 
+test("a program is made again whose source changed while it was built", async (t) => {
+  const root = mkdtempSync(join(tmpdir(), "forage-bundle-"));
+  t.after(() => rmSync(root, { recursive: true }));
+  mkdirSync(join(root, "src"));
+  const write = (word: string): void =>
+    writeFileSync(join(root, "src", "main.ts"), `console.log("${word}");`);
+  write("first");
+  const programs = { one: "src/main.ts" };
+  const options = { root, outDir: join(root, "dist"), programs };
+  const compile = async (base: string): Promise<void> => {
+    await writeCodeCache(base, []);
+    write("changed");
+  };
+  await bundlePrograms({ ...options, compile: { "src/main.ts": compile } });
+  assert.deepEqual((await bundlePrograms(options)).built, ["one"]);
+  const output = execFileSync(process.execPath, [join(root, "dist", "one.mjs")], { encoding: "utf8" });
+  assert.equal(output, "changed\n");
+});
+
 test("a program's text is ASCII, of which node keeps one byte for each character, and means the same", async (t) => {
   const root = mkdtempSync(join(tmpdir(), "forage-bundle-"));
   t.after(() => rmSync(root, { recursive: true }));

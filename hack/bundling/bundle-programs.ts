@@ -13,6 +13,7 @@ import {
 import { join } from "node:path";
 import { type BuildOptions, build } from "esbuild";
 import { buildPage } from "./build-page.ts";
+import { InputStamps, stamp } from "./input-stamps.ts";
 import { wrapSource } from "./load-compiled.ts";
 
 export interface BundleOptions {
@@ -53,9 +54,6 @@ const COMPILE = {
 };
 const LOADER = join(import.meta.dirname, "start-compiled.ts");
 
-/** The inputs of a bundle, each with its size and modification time. */
-type Inputs = Readonly<Record<string, string>>;
-
 // Bundled CommonJS packages use require and __dirname, which a module does not have.
 const REQUIRE =
   'import { createRequire as createRequireForBundle } from "node:module";\nconst require = createRequireForBundle(import.meta.url);\nconst __dirname = import.meta.dirname;';
@@ -85,15 +83,13 @@ async function bundleProgram(options: BundleOptions, name: string): Promise<void
   const compile = compilerOf(options, name);
   // Beside the folder and as deep as it, so that the source map's paths are right after the move.
   const partial = `${outDir}.${name}.${process.pid}`;
-  const inputs = isPage(entry)
-    ? await buildPage({ root, entry, path: join(partial, `${name}.json`) })
-    : compile === undefined
-      ? await buildInto(partial, { root, name, entry, ...MODULE })
-      : [
-          ...(await buildInto(partial, { root, name, entry, ...SCRIPT })),
-          ...(await buildInto(partial, { root, name, entry: LOADER, suffix: ".mjs", format: "esm" })),
-        ];
-  if (compile !== undefined) {
+  const inputs = new InputStamps(root);
+  inputs.note("package-lock.json");
+  if (isPage(entry)) await buildPage({ root, entry, path: join(partial, `${name}.json`), inputs });
+  else if (compile === undefined) await buildInto(partial, { root, name, entry, inputs, ...MODULE });
+  else {
+    await buildInto(partial, { root, name, entry, inputs, ...SCRIPT });
+    await buildInto(partial, { root, name, entry: LOADER, inputs, suffix: ".mjs", format: "esm" });
     wrap(join(partial, `${name}.cjs`));
     await compile(join(partial, name));
   }
@@ -102,15 +98,14 @@ async function bundleProgram(options: BundleOptions, name: string): Promise<void
     if (existsSync(from)) renameSync(from, join(outDir, `${name}${suffix}`));
   }
   rmSync(partial, { recursive: true });
-  const paths = ["package-lock.json", ...inputs].filter((path) => existsSync(join(root, path)));
-  const stamps: Inputs = Object.fromEntries(paths.map((path) => [path, stamp(join(root, path))]));
-  writeFileSync(inputsPath(outDir, name), JSON.stringify(stamps));
+  writeFileSync(inputsPath(outDir, name), JSON.stringify(inputs));
 }
 
 interface Build {
   readonly root: string;
   readonly name: string;
   readonly entry: string;
+  readonly inputs: InputStamps;
   readonly suffix: string;
   readonly format: "esm" | "cjs";
   readonly banner?: { readonly js: string };
@@ -131,8 +126,10 @@ const SUFFIXES = [
   ".json",
 ];
 
-/** Returns the paths of what the build was made of. */
-async function buildInto(outdir: string, { root, name, entry, suffix, ...rest }: Build): Promise<string[]> {
+async function buildInto(
+  outdir: string,
+  { root, name, entry, inputs, suffix, ...rest }: Build,
+): Promise<void> {
   const options: BuildOptions = {
     absWorkingDir: root,
     entryPoints: { [name]: entry },
@@ -147,13 +144,12 @@ async function buildInto(outdir: string, { root, name, entry, suffix, ...rest }:
     minifySyntax: true,
     sourcemap: "linked",
     legalComments: "linked",
-    metafile: true,
+    plugins: [inputs.plugin()],
     logLevel: "error",
     ...rest,
   };
-  const { metafile } = await build(options);
+  await build(options);
   makeAscii(join(outdir, `${name}${suffix}`));
-  return Object.keys(metafile?.inputs ?? {});
 }
 
 function compilerOf(
@@ -194,13 +190,15 @@ function isUpToDate(options: BundleOptions, name: string): boolean {
   if (!files.every((suffix) => existsSync(join(outDir, `${name}${suffix}`)))) return false;
   if (!existsSync(inputsPath(outDir, name))) return false;
   try {
-    const inputs = JSON.parse(readFileSync(inputsPath(outDir, name), "utf8")) as Inputs;
+    const inputs = JSON.parse(readFileSync(inputsPath(outDir, name), "utf8")) as Readonly<
+      Record<string, string>
+    >;
     return (
       (programs[name] ?? "") in inputs &&
       Object.entries(inputs).every(([path, was]) => stamp(join(root, path)) === was)
     );
   } catch {
-    // Cut off while it was written, or an input is gone.
+    // Cut off while it was written.
     rmSync(inputsPath(outDir, name), { force: true });
     return false;
   }
@@ -214,11 +212,6 @@ function filesOf(options: BundleOptions, name: string): readonly string[] {
 /** Reports whether the entry point is one for browsers. */
 function isPage(entry: string): boolean {
   return entry.endsWith(".tsx");
-}
-
-function stamp(path: string): string {
-  const { size, mtimeMs } = statSync(path);
-  return `${size} ${mtimeMs}`;
 }
 
 function inputsPath(outDir: string, name: string): string {
