@@ -1,7 +1,9 @@
 import type { Clock } from "@forage/common/clock";
 import { noDevices } from "../agent/src/devices/devices.ts";
+import type { Gateway } from "../agent/src/gateway/gateway.ts";
 import type { HostFeatures } from "../agent/src/host-features.ts";
 import { Journal } from "../agent/src/journal/journal.ts";
+import type { JournalFiles } from "../agent/src/journal/journal-files.ts";
 import type { JournalKey } from "../agent/src/journal/journal-key.ts";
 import { AssignmentReader } from "../agent/src/link/assignment-reader.ts";
 import { CoordinatorLink } from "../agent/src/link/coordinator-link.ts";
@@ -17,6 +19,7 @@ import { retryUntilDone } from "../agent/src/pods/retry-until-done.ts";
 import { fromPodState, toPodState } from "../agent/src/pods/stored-memory.ts";
 import { probeOver } from "../agent/src/probes/run-probe.ts";
 import { recordedPods } from "../agent/src/recorded-pods.ts";
+import type { ServiceNetwork } from "../agent/src/service-network.ts";
 import { StateSaver } from "../agent/src/state-saver.ts";
 import { supervisorEvents } from "../agent/src/supervisor-events.ts";
 import type { SimHost } from "../agent/test/sim/sim-host.ts";
@@ -42,9 +45,20 @@ export interface AgentLifeOptions {
   readonly random: () => number;
   readonly life: AbortController;
   readonly channel: SimulatedChannel;
+  /** Opens what serves routes and load balancers on the host. Default: nothing does. */
+  readonly openServing?: (
+    disk: Pick<AgentLifeOptions, "clock" | "random" | "life">,
+    files: JournalFiles,
+  ) => Promise<Serving>;
   readonly changed: (status: PodStatus) => void;
   readonly forgotten: (uid: string) => void;
   readonly note: (line: string) => void;
+}
+
+/** The parts of an agent that serve routes and load balancers. */
+export interface Serving {
+  readonly services: ServiceNetwork;
+  readonly gateway: Gateway;
 }
 
 const FEATURES: HostFeatures = {
@@ -70,6 +84,7 @@ export class AgentLife {
   readonly supervisor: PodSupervisor;
   readonly #reporter: NodeReporter;
   readonly #link: CoordinatorLink;
+  readonly #services: ServiceNetwork;
   #kernel = 0;
 
   static async start(options: AgentLifeOptions): Promise<AgentLife> {
@@ -87,13 +102,16 @@ export class AgentLife {
     );
     const write = () => writeStale(disk, journal);
     void retryUntilDone(write, { clock, signal: life.signal, outcome: () => {} });
-    return new AgentLife(options, journal);
+    const { openServing } = options;
+    const serving = openServing === undefined ? servesNothing() : await openServing(options, files);
+    return new AgentLife(options, journal, serving);
   }
 
-  private constructor(options: AgentLifeOptions, journal: Journal) {
+  private constructor(options: AgentLifeOptions, journal: Journal, { services, gateway }: Serving) {
     const { host, clock, random, life } = options;
     this.#options = options;
     this.journal = journal;
+    this.#services = services;
     const reader = new AssignmentReader(FEATURES, new Map(), () => "");
     reader.keepOnly(journal.desired());
     this.#session = openSession(host);
@@ -110,7 +128,7 @@ export class AgentLife {
       },
       ...{ agentVersion: "0.0.0", bootId: options.bootId, sessionId: options.sessionId, clock, random },
       ...{ journal, reader, pods: this.supervisor, outbox: this.#outbox, node: this.#reporter },
-      ...{ meter: nothing(), prefetcher: nothing(), services: noServices(), gateway: noGateway() },
+      ...{ meter: nothing(), prefetcher: nothing(), services, gateway },
       ...{ removeClaims: () => {}, openSession: () => {} },
       assignmentsHealth: (problem) => this.#reporter.impaired("assignments", problem),
       events: {
@@ -120,7 +138,9 @@ export class AgentLife {
       },
       openClient: () => simulatedClient(options.channel),
     });
+    gateway.start();
     const ready = this.supervisor.start(recordedPods(journal, reader));
+    void ready.then(() => services.start());
     void this.#reporter.run(life.signal);
     void ready.then(() => this.#link.run(life.signal));
   }
@@ -193,7 +213,7 @@ export class AgentLife {
         }),
       },
       usage: { read: async () => ({ cpuMilli: 100, memoryBytes: 1 }) },
-      networks: () => [],
+      networks: () => this.#services.networks(),
       devices: () => ({ capacity: {}, allocatable: {} }),
       claims: () => host.volumes.claims(),
       podCount: () => this.supervisor.statuses().length,
@@ -224,18 +244,16 @@ function nothing() {
   return { ask: () => {}, ended: () => {} };
 }
 
-function noServices() {
-  return {
+function servesNothing(): Serving {
+  const services = {
     ...{ start: async () => {}, problems: () => [], networks: () => [], restart: () => () => {} },
     ...{ take: () => {}, close: async () => {} },
   };
-}
-
-function noGateway() {
-  return {
+  const gateway = {
     ...{ start: () => {}, restart: () => {}, take: () => {}, status: () => undefined },
     ...{ subscribe: () => () => {}, metrics: async () => undefined, close: async () => {} },
   };
+  return { services, gateway };
 }
 
 /** Writes the states that a full disk kept from being written after a reboot. The journal has them in memory. */

@@ -23,13 +23,25 @@ export const AGENT_MUTANTS: Readonly<Record<string, AgentMutant>> = {
   "unsaved-states-stay-unsaved": { module: "agent/src/state-saver.ts", caughtBy: /full-at-.*: / },
 };
 
+/** Mutants of what serves routes and load balancers. They show in histories with faults of it. */
+export const SERVING_MUTANTS: Readonly<Record<string, AgentMutant>> = {
+  "endpoints-stay": {
+    module: "agent/src/services/known-services.ts",
+    caughtBy: /leads web\.example\.org to \[/,
+  },
+  "renews-at-the-end": { module: "identity/src/renewal.ts", caughtBy: /certificate that has ended/ },
+  "addresses-are-not-yielded": {
+    module: "agent/src/load-balancer/plan-addresses.ts",
+    caughtBy: /holder-cut-off: .* hold 192/,
+  },
+};
+
+const ALL: Readonly<Record<string, AgentMutant>> = { ...AGENT_MUTANTS, ...SERVING_MUTANTS };
+
 /** Loads the mutant of a coordinator or an agent in place of its module. Call it before the module is loaded. */
 export function putAnyInPlace(name: string): void {
-  const mutant = AGENT_MUTANTS[name];
+  const mutant = ALL[name];
   if (mutant !== undefined) replaceModule(mutant.module, join(import.meta.dirname, "mutants", `${name}.ts`));
   else if (MUTANTS[name] !== undefined) putInPlace(name);
-  else
-    throw new Error(
-      `there is no mutant "${name}": ${Object.keys({ ...MUTANTS, ...AGENT_MUTANTS }).join(", ")}`,
-    );
+  else throw new Error(`there is no mutant "${name}": ${Object.keys({ ...MUTANTS, ...ALL }).join(", ")}`);
 }

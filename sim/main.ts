@@ -4,7 +4,7 @@ import type { Fate } from "../coordinator/test/sim/life-store.ts";
 import { putAnyInPlace } from "./agent-mutants.ts";
 
 const USAGE = `usage: node sim/main.ts [--seed N [--trace]] [--seeds COUNT] [--from N] [--seconds N] [--stop]
-       [--crash-every N | --clock-back] [--outages | --rollouts | --agents | --coordinators] [--mutant NAME]
+       [--crash-every N | --clock-back] [--outages | --rollouts | --agents | --serving | --coordinators] [--mutant NAME]
 
 Plays histories of a fleet: the real coordinator and the real agents on simulated hosts, network, disks and time.
 
@@ -19,6 +19,7 @@ Plays histories of a fleet: the real coordinator and the real agents on simulate
   --outages      plays one outage of a fleet at rest in each history
   --rollouts     plays one outage of the coordinator during a rollout in each history
   --agents       plays one fault of all hosts while agents wait or write in each history
+  --serving      plays one fault of what serves routes and load balancers in each history
   --coordinators  plays several coordinators over one store in etcd, which are killed, held up and cut off
   --mutant NAME  puts a fault in on purpose`;
 
@@ -35,6 +36,7 @@ async function main(): Promise<number> {
         outages: flag,
         rollouts: flag,
         agents: flag,
+        serving: flag,
         coordinators: flag,
         help: flag,
       },
@@ -52,6 +54,7 @@ async function main(): Promise<number> {
   const { simulateRolloutOutage } = await import("../coordinator/test/sim/rollout-outage.ts");
   const { simulateCluster } = await import("../coordinator/test/sim/cluster/simulate-cluster.ts");
   const { simulateAgentOutage } = await import("./agent-outage.ts");
+  const { simulateServingOutage } = await import("./serving-outage.ts");
   const { RealNode } = await import("./real-node.ts");
   const from = Number(values.seed ?? values.from ?? 0);
   const end = from + (values.seed === undefined ? Number(values.seeds ?? 100) : 1);
@@ -68,15 +71,17 @@ async function main(): Promise<number> {
       ? await simulateCluster(history)
       : values.agents
         ? await simulateAgentOutage(history)
-        : values.rollouts
-          ? await simulateRolloutOutage(history)
-          : values.outages
-            ? await simulateOutage(history)
-            : await simulate({
-                ...history,
-                ...(fateOf && { fateOf }),
-                setsClockBack: values["clock-back"] ?? false,
-              });
+        : values.serving
+          ? await simulateServingOutage(history)
+          : values.rollouts
+            ? await simulateRolloutOutage(history)
+            : values.outages
+              ? await simulateOutage(history)
+              : await simulate({
+                  ...history,
+                  ...(fateOf && { fateOf }),
+                  setsClockBack: values["clock-back"] ?? false,
+                });
     sum.histories++;
     sum.writes += outcome.writes;
     if (outcome.violation === undefined) continue;

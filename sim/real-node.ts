@@ -16,6 +16,8 @@ import type { Downward } from "../coordinator/test/sim/stream.ts";
 import type { SimulatedCall } from "./agent-client.ts";
 import { AgentLife } from "./agent-life.ts";
 import { MemoryDisk } from "./memory-files.ts";
+import { openServing } from "./open-serving.ts";
+import { ServingHost, type SimLan } from "./serving-host.ts";
 import { wholeDelays } from "./whole-delays.ts";
 
 const KEEPALIVE_MS = 30_000;
@@ -44,6 +46,8 @@ export class RealNode implements FleetNode {
   readonly #options: NodeOptions;
   readonly #host: SimHost;
   readonly #disk = new MemoryDisk();
+  /** Undefined: it serves neither routes nor load balancers. */
+  readonly serving: ServingHost | undefined;
   readonly #calls = new Set<SimulatedCall>();
   /** The newest assignment of each pod that the agent received, until it has removed the pod. */
   readonly #assignments = new Map<string, PodAssignment>();
@@ -60,10 +64,12 @@ export class RealNode implements FleetNode {
   #life = new AbortController();
   #agent: AgentLife | undefined;
 
-  constructor(options: NodeOptions) {
+  /** `lan`: the network in which it serves routes and load balancers. Default: it serves none. */
+  constructor(options: NodeOptions, lan?: SimLan) {
     this.#options = options;
     this.name = options.name;
-    const { time, random, registryUp } = options;
+    const { name, time, random, registryUp } = options;
+    this.serving = lan && new ServingHost(lan, name, addressOf(name), time.monotonicMs);
     this.way = new Way(time, random);
     this.#gate = new ProcessGate(time);
     this.#host = new SimHost(time, random.next, {
@@ -105,6 +111,8 @@ export class RealNode implements FleetNode {
     this.#kill();
     for (const container of this.#host.running()) this.#ended(container, REBOOT_EXIT);
     this.#host.reboot();
+    this.serving?.reboot();
+    if (this.serving !== undefined) this.serving.isUp = false;
     this.#rebooted = true;
   }
 
@@ -112,6 +120,7 @@ export class RealNode implements FleetNode {
     if (this.#up) return;
     this.#options.note("boots");
     this.#up = true;
+    if (this.serving !== undefined) this.serving.isUp = true;
     this.#start();
   }
 
@@ -216,6 +225,7 @@ export class RealNode implements FleetNode {
     this.#gate = new ProcessGate(time);
     this.#gate.wallJumpMs = this.#wallJumpMs;
     const own = randomOf(random.below(2 ** 31));
+    const host = this.serving;
     const starting = AgentLife.start({
       ...{ name, cpu, labels, life, key: KEY, host: this.#host, disk: this.#disk, random: own.next, note },
       sessionId: `${name}-${this.#lives}`,
@@ -232,6 +242,9 @@ export class RealNode implements FleetNode {
         closed: (call) => this.#calls.delete(call),
         received: (message) => this.#received(message),
       },
+      ...(host && {
+        openServing: (access, files) => openServing({ ...access, host, key: KEY, files, note }),
+      }),
       changed: (status) => this.#changed(status),
       forgotten: (uid) => this.#remove(uid),
     });

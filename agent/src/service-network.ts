@@ -9,6 +9,7 @@ import { DnsListener } from "./dns/dns-listener.ts";
 import { Forwarder } from "./dns/forwarder.ts";
 import { queryOver } from "./dns/query-server.ts";
 import { Upstreams } from "./dns/upstreams.ts";
+import type { StateFiles } from "./feed/state-file.ts";
 import { connectedNetworks, linksOf } from "./load-balancer/connected-networks.ts";
 import { HeldAddressesFile } from "./load-balancer/held-addresses-file.ts";
 import { LoadBalancer } from "./load-balancer/load-balancer.ts";
@@ -44,6 +45,8 @@ export interface ServiceNetworkOptions {
    */
   readonly balancerInterface: string | undefined;
   readonly hostInterfaces: typeof networkInterfaces;
+  /** Default: the host's disk. */
+  readonly files?: StateFiles | undefined;
   readonly onEvent: (event: string, fields: object) => void;
   readonly onProblem: (event: string, error: unknown) => void;
   readonly noteDamage: NoteDamage;
@@ -123,10 +126,10 @@ export class HostServiceNetwork implements ServiceNetwork {
   }
 
   static async open(options: ServiceNetworkOptions): Promise<HostServiceNetwork> {
-    const { dataDir, clock, onProblem, noteDamage } = options;
+    const { dataDir, clock, onProblem, noteDamage, files } = options;
     const services = await KnownServices.open({
       dir: join(dataDir, "services"),
-      clock,
+      ...{ clock, files },
       onError: (error) => onProblem("services-not-kept", error),
       onDamage: (path, reason) => noteDamage(path, reason, DAMAGE_REMEDY),
     });
@@ -227,11 +230,12 @@ export class HostServiceNetwork implements ServiceNetwork {
       onEvent,
       onProblem,
       noteDamage,
+      files,
     } = this.#options;
     return new LoadBalancer({
       ...{ services: this.#services, node, clock, random, run, onEvent, onProblem },
       servicesLost: () => this.#services.loaded !== "sound",
-      held: await HeldAddressesFile.open(join(dataDir, "load-balancer"), noteDamage),
+      held: await HeldAddressesFile.open(join(dataDir, "load-balancer"), noteDamage, files),
       interface: balancerInterface,
       families: this.#families(),
     });

@@ -1,9 +1,9 @@
-import { readFile } from "node:fs/promises";
 import { isIP } from "node:net";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
 import type { NoteDamage } from "../damage-reports.ts";
-import { makePrivateDirectory, writeFilesDurably } from "../journal/durable-files.ts";
+import type { StateFiles } from "../feed/state-file.ts";
+import { hostFiles } from "../journal/journal-files.ts";
 import type { HeldAddress } from "./plan-addresses.ts";
 
 const FILE = "held-addresses.json";
@@ -29,22 +29,28 @@ export interface HeldRecords {
 export class HeldAddressesFile implements HeldRecords {
   readonly #dir: string;
   readonly #noteDamage: NoteDamage;
+  readonly #files: StateFiles;
   #held: readonly HeldAddress[];
 
-  private constructor(dir: string, held: readonly HeldAddress[], noteDamage: NoteDamage) {
+  private constructor(dir: string, held: readonly HeldAddress[], noteDamage: NoteDamage, files: StateFiles) {
     this.#dir = dir;
     this.#held = held;
     this.#noteDamage = noteDamage;
+    this.#files = files;
   }
 
   /**
    * Opens the file, or its copy if the file is missing or damaged. If neither can be read, the records count as absent: the kernel
-   * drops their addresses at the end of the lease.
+   * drops their addresses at the end of the lease. `files`: the host's disk by default.
    */
-  static async open(dir: string, noteDamage: NoteDamage = () => {}): Promise<HeldAddressesFile> {
-    const [own, copy] = [await read(join(dir, FILE)), await read(join(dir, COPY))];
+  static async open(
+    dir: string,
+    noteDamage: NoteDamage = () => {},
+    files: StateFiles = hostFiles,
+  ): Promise<HeldAddressesFile> {
+    const [own, copy] = [await read(files, join(dir, FILE)), await read(files, join(dir, COPY))];
     const held = own.held ?? copy.held ?? [];
-    const file = new HeldAddressesFile(dir, held, noteDamage);
+    const file = new HeldAddressesFile(dir, held, noteDamage, files);
     const isLost = own.held === undefined && copy.held === undefined;
     const remedy = isLost ? "its addresses end with their leases" : REWRITTEN;
     if (own.text !== undefined && own.held === undefined) noteDamage(join(dir, FILE), DAMAGED, remedy);
@@ -76,8 +82,8 @@ export class HeldAddressesFile implements HeldRecords {
   async check(): Promise<void> {
     const expected = textOf(this.#held);
     const texts = new Map([
-      [FILE, (await read(join(this.#dir, FILE))).text],
-      [COPY, (await read(join(this.#dir, COPY))).text],
+      [FILE, (await read(this.#files, join(this.#dir, FILE))).text],
+      [COPY, (await read(this.#files, join(this.#dir, COPY))).text],
     ]);
     const wrong = [...texts].filter(([, text]) => text !== expected);
     if (wrong.length === 0 || this.#held.length === 0) return;
@@ -90,8 +96,8 @@ export class HeldAddressesFile implements HeldRecords {
 
   async #write(held: readonly HeldAddress[]): Promise<void> {
     const bytes = Buffer.from(textOf(held));
-    await makePrivateDirectory(this.#dir);
-    await writeFilesDurably(
+    await this.#files.makeDirectory(this.#dir);
+    await this.#files.write(
       this.#dir,
       [FILE, COPY].map((name) => ({ name, bytes })),
     );
@@ -111,8 +117,9 @@ interface ReadRecords {
   readonly held: readonly HeldAddress[] | undefined;
 }
 
-async function read(path: string): Promise<ReadRecords> {
-  const text = await readFile(path, "utf8").catch(() => undefined);
+async function read(files: StateFiles, path: string): Promise<ReadRecords> {
+  const bytes = await files.read(path).catch(() => undefined);
+  const text = bytes?.toString("utf8");
   return { text, held: text === undefined ? undefined : parse(text) };
 }
 

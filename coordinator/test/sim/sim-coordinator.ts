@@ -28,6 +28,8 @@ export interface CoordinatorOptions {
   readonly random: Random;
   readonly secrets: Secrets;
   readonly config: CoreOptions["config"];
+  /** Default: none. */
+  readonly certificateIssuer?: CoreOptions["certificateIssuer"];
   readonly skewMs: number;
   /** The time by which the wall clock was set before this life began. Default: 0. */
   readonly wallJumpMs?: number;
@@ -162,13 +164,14 @@ export class SimCoordinator {
   }
 
   async #start(): Promise<void> {
-    const { random, time, config, secrets, durable, view } = this.#options;
+    const { random, time, config, secrets, durable, view, certificateIssuer } = this.#options;
     const life = this.#life.signal;
     const { authority, issuer } = secrets;
     this.#core = await startCore({
       config,
       store: this.#store,
       ...(view && { view }),
+      certificateIssuer,
       epoch: 1,
       lineage: "lineage-1",
       clusterId: "sim",

@@ -35,6 +35,11 @@ export interface WorldOptions {
   readonly fateOf?: (write: number) => Fate;
   /** Settings in place of the defaults. */
   readonly nodes?: Partial<CoreOptions["config"]["nodes"]>;
+  /** Settings of services' addresses in place of the defaults. */
+  readonly services?: Partial<CoreOptions["config"]["services"]>;
+  /** The labels that the operator has given the node. Default: none. */
+  readonly labelsOf?: (node: string) => Readonly<Record<string, string>>;
+  readonly certificateIssuer?: CoreOptions["certificateIssuer"];
   readonly makeNode: (options: NodeOptions) => FleetNode;
 }
 
@@ -85,6 +90,7 @@ export class World {
     this.#config = {
       ...defaults,
       nodes: { ...defaults.nodes, ...options.nodes },
+      services: { ...defaults.services, ...options.services },
       rollout: { progressDeadlineSeconds: 120, placementDeadlineSeconds: 20, stableSeconds: 1 },
     };
     const blame = (what: string): void => this.blame(what);
@@ -187,7 +193,8 @@ export class World {
         note: (what) => this.trace.add(name, what),
       }),
     );
-    const record = NodeRecord.fromPartial({ name, serials: ["01"] });
+    const labels = { ...this.#options.labelsOf?.(name) };
+    const record = NodeRecord.fromPartial({ name, serials: ["01"], labels });
     const op: Op = { kind: "put", key: nodeKey(name), value: encodeRecord(NodeRecord, record) };
     void this.durable.txn([], [op]);
   }
@@ -202,6 +209,7 @@ export class World {
       time: this.time,
       random,
       secrets: this.#options.secrets,
+      certificateIssuer: this.#options.certificateIssuer,
       config: { ...this.#config, profile: this.#profile },
       skewMs: random.below(3_000),
       storeDelayMs: () =>

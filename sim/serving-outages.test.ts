@@ -1,0 +1,24 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { test } from "node:test";
+import { runHistories } from "../coordinator/test/sim/run-histories.ts";
+import { SERVING_MUTANTS } from "./agent-mutants.ts";
+
+// Each kind of fault twice; one seed can be run again: node sim/main.ts --serving --seed N --trace
+const SEEDS = 20;
+const HISTORIES = { from: 0, count: SEEDS, program: join(import.meta.dirname, "main.ts") };
+
+test("routes, certificates and addresses of load balancers are served as desired after faults", async () => {
+  const { broken, output } = await runHistories({ ...HISTORIES, arguments: ["--serving"] });
+  assert.ok(!broken, output);
+});
+
+for (const [name, { caughtBy }] of Object.entries(SERVING_MUTANTS))
+  test(`the rules catch a host of the kind ${name}`, async () => {
+    const { broken, output } = await runHistories({
+      ...HISTORIES,
+      arguments: ["--serving", "--stop", "--mutant", name],
+    });
+    assert.ok(broken, `${SEEDS} histories, and no rule was broken`);
+    assert.match(output, new RegExp(`^seed \\d+: .*(?:${caughtBy.source})`, "m"), output);
+  });

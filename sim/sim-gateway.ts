@@ -1,0 +1,85 @@
+import type { GatewayStatus, GatewayUpdate } from "@forage/proto/forage/agent/v1/agent";
+import type { Gateway } from "../agent/src/gateway/gateway.ts";
+import type { KnownGateway } from "../agent/src/gateway/known-gateway.ts";
+import type { KnownServices } from "../agent/src/services/known-services.ts";
+import type { AgentAccess, ServingHost } from "./serving-host.ts";
+
+const LONGEST_APPLY_MS = 500;
+
+export interface SimGatewayParts extends AgentAccess {
+  readonly host: ServingHost;
+  readonly known: KnownGateway;
+  readonly services: Pick<KnownServices, "services" | "subscribe" | "loaded">;
+}
+
+/** A gateway whose proxy is simulated: it serves what the real agent knows, a moment after that has changed. */
+export class SimGateway implements Gateway {
+  readonly #parts: SimGatewayParts;
+  readonly #listeners = new Set<(status: GatewayStatus) => void>();
+  #status: GatewayStatus | undefined;
+  #isDue = false;
+
+  constructor(parts: SimGatewayParts) {
+    this.#parts = parts;
+  }
+
+  start(): void {
+    const { host, known, services } = this.#parts;
+    known.subscribe(() => this.#applySoon());
+    services.subscribe(() => this.#applySoon());
+    host.onProxyEnd = () => this.#applySoon();
+    this.#applySoon();
+  }
+
+  restart(): void {
+    this.#parts.known.restart();
+  }
+
+  take(update: GatewayUpdate): void {
+    this.#parts.known.take(update);
+  }
+
+  status(): GatewayStatus | undefined {
+    return this.#status;
+  }
+
+  subscribe(listener: (status: GatewayStatus) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  async metrics(): Promise<undefined> {}
+
+  async close(): Promise<void> {}
+
+  #applySoon(): void {
+    if (this.#isDue) return;
+    this.#isDue = true;
+    const { clock, random } = this.#parts;
+    clock.schedule(Math.ceil(random() * LONGEST_APPLY_MS), () => {
+      this.#isDue = false;
+      this.#apply();
+    });
+  }
+
+  #apply(): void {
+    const { host, known, services } = this.#parts;
+    // A proxy that runs goes on with what it has until the coordinator has sent what was lost.
+    if (known.loaded !== "sound" || services.loaded !== "sound") return;
+    const isGateway = known.gateway !== "";
+    host.serve(
+      isGateway
+        ? {
+            hosts: new Map(known.hosts),
+            certificates: new Map(known.certificates),
+            services: new Map(services.services),
+          }
+        : undefined,
+    );
+    if (!isGateway && this.#status === undefined) return;
+    const message = isGateway ? "" : "this node is no gateway";
+    const status = { ready: isGateway, message, proxyVersion: "sim", version: known.version, problems: [] };
+    this.#status = status;
+    for (const listener of this.#listeners) listener(status);
+  }
+}

@@ -1,0 +1,52 @@
+import type { Clock } from "@forage/common/clock";
+import { unnameable } from "../coordinator/src/certificates/hostname.ts";
+import { IssueError } from "../coordinator/src/certificates/issue-error.ts";
+import type { Issuer, NewCertificate } from "../coordinator/src/certificates/issuer.ts";
+
+/** The life of a certificate: short, so that a history sees renewals. */
+export const LIFE_MS = 30 * 60_000;
+const LONGEST_ORDER_MS = 5_000;
+
+export interface SimIssuerParts {
+  /** Its timers go on when the coordinator dies. */
+  readonly clock: Pick<Clock, "nowMs" | "schedule">;
+  /** In [0, 1). */
+  readonly random: () => number;
+}
+
+/** An authority that lasts, whatever becomes of the coordinator. Its certificates are texts without cryptography. */
+export class SimIssuer implements Issuer {
+  readonly id = "simulated/1";
+  readonly name = "the simulated authority";
+  readonly atOnce = 4;
+  readonly #parts: SimIssuerParts;
+  #serial = 0;
+  /** Set while no order reaches it. */
+  isAway = false;
+
+  constructor(parts: SimIssuerParts) {
+    this.#parts = parts;
+  }
+
+  refusalOf(hostname: string): string | undefined {
+    return unnameable(hostname);
+  }
+
+  async issue(hostname: string, signal: AbortSignal): Promise<NewCertificate> {
+    const { clock, random } = this.#parts;
+    await new Promise<void>((resolve) => clock.schedule(Math.ceil(random() * LONGEST_ORDER_MS), resolve));
+    signal.throwIfAborted();
+    if (this.isAway) throw new IssueError("the simulated authority does not answer", { blame: "issuer" });
+    const notBeforeMs = clock.nowMs();
+    const notAfterMs = notBeforeMs + LIFE_MS;
+    const serial = ++this.#serial;
+    const chainPem = `certificate ${serial} of ${hostname} until ${notAfterMs}`;
+    return { chainPem, keyPem: `key ${serial}`, notBeforeMs, notAfterMs };
+  }
+}
+
+/** Returns the hostname and the end of a certificate of the simulated authority. */
+export function readCertificate(chainPem: string): { readonly hostname: string; readonly endsMs: number } {
+  const [, hostname = "", ends = ""] = /^certificate \d+ of (\S+) until (\d+)$/.exec(chainPem) ?? [];
+  return { hostname, endsMs: Number(ends) };
+}
