@@ -1,24 +1,65 @@
+import type { TestContext } from "node:test";
+import { randomOf } from "@forage/common/random";
 import { VirtualClock } from "@forage/common/virtual-clock";
 import { testJournalFiles } from "../agent/test/journal-files-contract.ts";
 import { testClock } from "../common/test/clock-contract.ts";
+import type { NewCertificate } from "../coordinator/src/certificates/issuer.ts";
+import { testIssuer } from "../coordinator/test/certificates/issuer-contract.ts";
+import { Way } from "../coordinator/test/sim/network.ts";
 import { clockOf } from "../coordinator/test/sim/process-clock.ts";
+import { ProcessGate } from "../coordinator/test/sim/process-gate.ts";
 import { simTime } from "../coordinator/test/sim/sim-time.ts";
+import type { Handler } from "../coordinator/test/sim/stream.ts";
 import { SkipClock } from "../coordinator/test/support/skip-clock.ts";
+import { simulatedClient } from "./agent-client.ts";
 import { filesOn, MemoryDisk } from "./memory-files.ts";
+import { readCertificate, SimIssuer } from "./sim-issuer.ts";
+import { testAgentTransport } from "./transport-contract.ts";
 import { wholeDelays } from "./whole-delays.ts";
 
 testJournalFiles("disk in memory", async (t) => {
-  const life = new AbortController();
-  t.after(() => life.abort());
-  const time = simTime();
-  const pass = (): void => {
-    if (life.signal.aborted) return;
-    time.next(Number.MAX_SAFE_INTEGER);
-    setImmediate(pass);
-  };
-  setImmediate(pass);
-  const files = filesOn(new MemoryDisk(), { clock: time, random: () => 0.5, life: life.signal });
+  const { time, life } = passingTime(t);
+  const files = filesOn(new MemoryDisk(), { clock: time, random: () => 0.5, life });
   return { files, dir: "/journal/pods" };
+});
+
+testAgentTransport("simulated streams", async (t) => {
+  const { time, life } = passingTime(t);
+  const way = new Way(time, randomOf(1));
+  let coordinator: { readonly handler: Handler; readonly life: AbortController } | undefined;
+  const dial = () =>
+    coordinator && {
+      handler: coordinator.handler,
+      dead: coordinator.life.signal,
+      gate: new ProcessGate(time),
+    };
+  const later = (delayMs: number, run: () => void): void => void time.schedule(Math.round(delayMs), run);
+  const nothing = (): void => {};
+  return {
+    clock: clockOf(time, life, 0),
+    openClient: () =>
+      simulatedClient({
+        ...{ way, dial, later, noticed: (notice) => later(way.delayMs(), notice) },
+        ...{ opened: nothing, closed: nothing, received: nothing },
+      }),
+    serve: async (handler) => {
+      coordinator = { handler, life: new AbortController() };
+    },
+    die: () => {
+      coordinator?.life.abort();
+      coordinator = undefined;
+    },
+  };
+});
+
+testIssuer("the simulated authority", async (t) => {
+  const { time } = passingTime(t);
+  const issuer = new SimIssuer({ clock: time, random: randomOf(1).next });
+  const stop = (): void => {
+    issuer.isAway = true;
+  };
+  const hostnamesOf = (certificate: NewCertificate) => [readCertificate(certificate).hostname];
+  return { issuer, nowMs: time.nowMs, hostnamesOf, stop };
 });
 
 testClock("a simulated process's clock", () => {
@@ -42,3 +83,17 @@ testClock("a clock of which nothing is skipped", () => {
   const real = new VirtualClock();
   return { clock: new SkipClock(real), advance: (ms) => real.advance(ms) };
 });
+
+/** Returns a time that passes by itself until the test has ended. */
+function passingTime(t: TestContext) {
+  const life = new AbortController();
+  t.after(() => life.abort());
+  const time = simTime();
+  const pass = (): void => {
+    if (life.signal.aborted) return;
+    time.next(Number.MAX_SAFE_INTEGER);
+    setImmediate(pass);
+  };
+  setImmediate(pass);
+  return { time, life: life.signal };
+}

@@ -68,7 +68,7 @@ function wrongAt({ proxy }: ServingHost, { namespace, service, hostname, rules, 
   if (host === undefined) return `does not serve ${hostname}`;
   const certificate = proxy.certificates.get(host.certificate);
   if (certificate === undefined) return `has no certificate for ${hostname}`;
-  const { hostname: certified, endsMs } = readCertificate(certificate.chainPem);
+  const { hostname: certified, endsMs } = readCertificate(certificate);
   if (certified !== hostname) return `serves ${hostname} with a certificate of ${certified}`;
   if (endsMs <= nowMs()) return `serves ${hostname} with a certificate that has ended`;
   const targets = host.rules.flatMap((rule) => rule.backends.map((it) => `${it.namespace}/${it.service}`));
@@ -101,7 +101,7 @@ function wrongAddress({ lan, rules, namespace, service }: ServingWorld): string 
 function endedCertificate({ name, proxy }: ServingHost, nowMs: number): string | undefined {
   for (const { certificate } of proxy?.hosts.values() ?? []) {
     const served = proxy?.certificates.get(certificate);
-    if (served !== undefined && readCertificate(served.chainPem).endsMs <= nowMs)
+    if (served !== undefined && readCertificate(served).endsMs <= nowMs)
       return `${name} serves with a certificate that has ended`;
   }
   return undefined;

@@ -45,8 +45,13 @@ export class SimIssuer implements Issuer {
   }
 }
 
-/** Returns the hostname and the end of a certificate of the simulated authority. */
-export function readCertificate(chainPem: string): { readonly hostname: string; readonly endsMs: number } {
-  const [, hostname = "", ends = ""] = /^certificate \d+ of (\S+) until (\d+)$/.exec(chainPem) ?? [];
+/** Returns the hostname and the end of a certificate of the simulated authority. Throws if its key is another one's. */
+export function readCertificate({ chainPem, keyPem }: Pick<NewCertificate, "chainPem" | "keyPem">): {
+  readonly hostname: string;
+  readonly endsMs: number;
+} {
+  const [, serial, hostname, ends] = /^certificate (\d+) of (\S+) until (\d+)$/.exec(chainPem) ?? [];
+  if (hostname === undefined || keyPem !== `key ${serial}`)
+    throw new Error(`${chainPem} does not belong to ${keyPem}`);
   return { hostname, endsMs: Number(ends) };
 }

@@ -35,7 +35,7 @@ const BACK_OFF: BackOff = { baseMs: 300, capMs: 1_000 };
 export interface GatewayStandIn {
   readonly port: number;
   readonly asked: readonly string[];
-  source: CertificateController | undefined;
+  source: Pick<CertificateController, "challenges"> | undefined;
   how: "rightly" | "wrongly" | "never";
 }
 
