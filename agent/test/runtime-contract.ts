@@ -65,27 +65,11 @@ export function testRuntime(name: string, open: () => RuntimeUnderTest): void {
     assert.ok(containerd.length > 0 && nerdctl.length > 0);
   });
 
-  check("a container that was run is listed and inspected as running", async (it, signal) => {
-    const spec = { ...it.spec(it.programs.sleep), labels: { "forage.dev/pod-uid": "u1", note: "a,b=c" } };
-    const { id } = await it.runtime.run(spec, signal);
-    const listed = (await it.runtime.list(signal)).find((found) => found.id === id);
-    const inspected = await it.runtime.inspect(id, signal);
-    for (const found of [listed, inspected]) {
-      assert.deepEqual([found?.name, found?.state, found?.image], [spec.name, "running", it.image]);
-      assert.equal(found?.labels["forage.dev/pod-uid"], "u1");
-      assert.equal(found?.labels.note, "a,b=c");
-    }
-    assert.ok((inspected?.startedAtMs ?? 0) > 0 && (inspected?.pid ?? 0) > 0);
-    await it.runtime.remove([id], signal);
-  });
-
-  check("the exit code of one that ended by itself is known", async (it, signal) => {
-    const { id, ended } = await runToEnd(it, it.programs.fail, signal);
-    assert.equal(ended.exitCode, 7);
-    const found = await it.runtime.inspect(id, signal);
-    assert.deepEqual([found?.state, found?.exitCode, found?.pid], ["exited", 7, undefined]);
-    assert.ok((found?.finishedAtMs ?? 0) >= (found?.startedAtMs ?? Number.POSITIVE_INFINITY));
-    assert.equal((await it.runtime.list(signal)).find((other) => other.id === id)?.state, "exited");
+  check("a running container has a process, and one that ended has none", async (it, signal) => {
+    const { id } = await it.runtime.run(it.spec(it.programs.sleep), signal);
+    assert.ok(((await it.runtime.inspect(id, signal))?.pid ?? 0) > 0);
+    await it.runtime.stop(id, 0, signal);
+    assert.equal((await it.runtime.inspect(id, signal))?.pid, undefined);
     await it.runtime.remove([id], signal);
   });
 
@@ -128,34 +112,11 @@ export function testRuntime(name: string, open: () => RuntimeUnderTest): void {
     await it.runtime.remove([id], signal);
   });
 
-  check("remove takes running, ended and unknown ones in one call", async (it, signal) => {
-    const { id: ended } = await runToEnd(it, it.programs.fail, signal);
-    const { id: running } = await it.runtime.run(it.spec(it.programs.sleep), signal);
-    await it.runtime.remove([ended, UNKNOWN_ID, running, "--all"], signal);
-    assert.equal(await it.runtime.inspect(ended, signal), undefined);
-    assert.equal(await it.runtime.inspect(running, signal), undefined);
-    const left = (await it.runtime.list(signal)).filter((found) => [ended, running].includes(found.id));
-    assert.deepEqual(left, []);
-    await it.runtime.remove([ended], signal);
-    await it.runtime.remove([], signal);
-  });
-
-  check("a name is taken until its container is removed", async (it, signal) => {
-    const spec = it.spec(it.programs.sleep);
-    const { id } = await it.runtime.run(spec, signal);
-    await rejectsWith("ALREADY_EXISTS", it.runtime.run(spec, signal));
+  check("remove takes an id for nothing else", async (it, signal) => {
+    const { id } = await it.runtime.run(it.spec(it.programs.sleep), signal);
+    await it.runtime.remove(["--all"], signal);
+    assert.equal((await it.runtime.inspect(id, signal))?.state, "running");
     await it.runtime.remove([id], signal);
-    const { id: again } = await it.runtime.run(spec, signal);
-    await it.runtime.remove([again], signal);
-  });
-
-  check("of two runs of one name at the same time one wins", async (it, signal) => {
-    const spec = it.spec(it.programs.sleep);
-    const results = await Promise.allSettled([it.runtime.run(spec, signal), it.runtime.run(spec, signal)]);
-    const won = results.flatMap((result) => (result.status === "fulfilled" ? result.value.id : []));
-    assert.equal(won.length, 1);
-    assert.equal((await it.runtime.list(signal)).filter((found) => found.name === spec.name).length, 1);
-    await it.runtime.remove(won, signal);
   });
 
   check("what can't be started says why and leaves nothing", async (it, signal) => {

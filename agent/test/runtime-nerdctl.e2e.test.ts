@@ -1,4 +1,5 @@
 import { after, before } from "node:test";
+import { testContainerLives } from "./container-lives-contract.ts";
 import { type NerdctlUnderTest, openNerdctl } from "./nerdctl-under-test.ts";
 import { type RuntimeUnderTest, testRuntime } from "./runtime-contract.ts";
 
@@ -33,4 +34,5 @@ before(async () => {
 });
 after(() => opened?.close());
 
+testContainerLives("nerdctl", () => underTest);
 testRuntime("nerdctl", () => underTest);

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { rejectsWith, testRuntime } from "../../test/runtime-contract.ts";
+import { testContainerLives } from "../../test/container-lives-contract.ts";
+import { type RuntimeUnderTest, rejectsWith, testRuntime } from "../../test/runtime-contract.ts";
 import { type Clock, systemClock } from "../clock.ts";
 import { FakeRuntime } from "./fake.ts";
 import { type ContainerSpec, RuntimeError } from "./runtime.ts";
@@ -36,7 +37,7 @@ const aSpec = (command: readonly string[]): ContainerSpec => {
 };
 
 const shared = aFake();
-testRuntime("fake", () => ({
+const underTest = (): RuntimeUnderTest => ({
   runtime: shared,
   image: IMAGE,
   pullable: "localhost/pulled:1",
@@ -44,7 +45,9 @@ testRuntime("fake", () => ({
   spec: aSpec,
   programs: { sleep: ["sleep"], stubborn: ["stubborn"], fail: ["fail"], missing: ["missing"] },
   execs: { say: ["say"], echo: ["echo"], sleep: ["sleep"], missing: ["missing"] },
-}));
+});
+testContainerLives("fake", underTest);
+testRuntime("fake", underTest);
 
 const boom = new RuntimeError("UNAVAILABLE", "boom", { retryable: true });
 

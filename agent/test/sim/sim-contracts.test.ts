@@ -1,12 +1,17 @@
 import type { TestContext } from "node:test";
 import { VirtualClock } from "@forage/common/virtual-clock";
+import { testContainerLives } from "../container-lives-contract.ts";
 import { publishedBy } from "../fake-host-rules.ts";
 import { CONTRACT_HOST_PORTS, testPodNetwork } from "../network-contract.ts";
 import { testPodFiles } from "../pod-files-contract.ts";
 import { testPodVolumes } from "../volumes-contract.ts";
-import { SimHost } from "./sim-host.ts";
+import { SimHost, type SimPrograms } from "./sim-host.ts";
 import { simFiles, simNetwork } from "./sim-network.ts";
+import { simRuntime } from "./sim-runtime.ts";
 import { simVolumes } from "./sim-volumes.ts";
+
+const IMAGE = "localhost/app:1";
+const PULLABLE = "localhost/pulled:1";
 
 testPodNetwork("simulated", async (t) => {
   const host = aRunningHost(t);
@@ -33,8 +38,40 @@ testPodVolumes("simulated", async (t) => {
 
 testPodFiles("simulated", (t) => simFiles(aRunningHost(t), { cut: false }));
 
+testContainerLives("simulated", (t) => {
+  const host = aRunningHost(t, {
+    endOf: ({ command }) => (command[0] === "fail" ? { afterMs: 10, exitCode: 7 } : undefined),
+    isUnready: () => false,
+    pullMs: () => 500,
+    isInRegistry: (image) => image === PULLABLE,
+    isRegistryUp: () => true,
+  });
+  host.images.add(IMAGE);
+  const sandbox = host.network.makeSandbox("u1");
+  host.network.sandboxes.set("u1", sandbox);
+  let names = 0;
+  return {
+    runtime: simRuntime(host, { cut: false }),
+    image: IMAGE,
+    pullable: PULLABLE,
+    unknownImage: "localhost/unknown:1",
+    spec: (command) => {
+      names++;
+      const nothing = { args: [], env: [], labels: {}, binds: [], hostname: "h", logFile: "/dev/null" };
+      return {
+        name: `c${names}`,
+        image: IMAGE,
+        command,
+        ...nothing,
+        networkNamespace: sandbox.namespacePath,
+      };
+    },
+    programs: { sleep: ["sleep"], fail: ["fail"] },
+  };
+});
+
 /** Returns a host whose time passes by itself: its clock jumps to the next timer whenever nothing else is left to do. */
-function aRunningHost(t: TestContext): SimHost {
+function aRunningHost(t: TestContext, programs?: SimPrograms): SimHost {
   const clock = new VirtualClock();
   let isOver = false;
   t.after(() => {
@@ -46,5 +83,5 @@ function aRunningHost(t: TestContext): SimHost {
     setImmediate(pass);
   };
   setImmediate(pass);
-  return new SimHost(clock, () => 0.5);
+  return new SimHost(clock, () => 0.5, programs);
 }

@@ -24,7 +24,8 @@ export function simRuntime(host: SimHost, line: SimLine): ContainerRuntime {
     inspect: (id) =>
       call(() => {
         const found = host.containers.get(id);
-        return found && { ...listed(found), ...(found.state === "exited" && { exitCode: found.exitCode }) };
+        if (found?.state !== "exited") return found && listed(found);
+        return { ...listed(found), exitCode: found.exitCode, finishedAtMs: found.finishedAtMs };
       }),
     hasImage: (reference) => call(() => host.images.has(reference)),
     pull: async (reference) => {
@@ -32,7 +33,7 @@ export function simRuntime(host: SimHost, line: SimLine): ContainerRuntime {
       await call(() => pull(host, reference));
     },
     listImages: () => call(() => [...host.images]),
-    removeImage: (reference) => call(() => (host.images.delete(reference) ? "removed" : "absent")),
+    removeImage: (reference) => call(() => removeImage(host, reference)),
     imageStorage: async () => undefined,
     ownLayer: async () => undefined,
     events: (signal) => eventsOf(host, line, signal),
@@ -55,6 +56,11 @@ function pull(host: SimHost, reference: string): void {
     throw new RuntimeError("IMAGE_NOT_FOUND", `${reference} not found`, { retryable: false });
   }
   host.images.add(reference);
+}
+
+function removeImage(host: SimHost, reference: string): "in-use" | "removed" | "absent" {
+  if ([...host.containers.values()].some(({ spec }) => spec.image === reference)) return "in-use";
+  return host.images.delete(reference) ? "removed" : "absent";
 }
 
 async function* eventsOf(host: SimHost, line: SimLine, signal: AbortSignal): AsyncGenerator<RuntimeEvent> {
