@@ -1,4 +1,5 @@
 import { stat } from "node:fs/promises";
+import { messageOf } from "@forage/common/message-of";
 import { type Clock, pause } from "../clock.ts";
 import type { NoteDamage } from "../damage-reports.ts";
 import type { HostDevice } from "../runtime/runtime.ts";
@@ -149,12 +150,9 @@ export class HostDevices implements PodDevices {
     // A sound record of one container would hide that the pod's others are unknown.
     const written = this.#unknown.has(podUid) ? Promise.resolve() : this.#records.write(podUid, holdings);
     await written.catch((cause) => {
-      throw new DeviceError(
-        `devices can't be written down: ${cause instanceof Error ? cause.message : cause}`,
-        {
-          cause,
-        },
-      );
+      throw new DeviceError(`devices can't be written down: ${messageOf(cause)}`, {
+        cause,
+      });
     });
     this.#held.set(podUid, holdings);
   }

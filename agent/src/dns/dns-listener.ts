@@ -1,3 +1,4 @@
+import { messageOf } from "@forage/common/message-of";
 import type { Clock } from "../clock.ts";
 import { DnsServer, type DnsServerOptions } from "./dns-server.ts";
 
@@ -51,7 +52,7 @@ export class DnsListener {
     } catch (error) {
       if (againMs >= AGAIN_CAP_MS) {
         if (this.#problem === undefined) onProblem("dns-not-served", error);
-        this.#problem = `DNS for pods: ${error instanceof Error ? error.message : error}`;
+        this.#problem = `DNS for pods: ${messageOf(error)}`;
       }
       if (this.#closed) return;
       this.#cancel = clock.schedule(againMs, () => {

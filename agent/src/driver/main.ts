@@ -1,4 +1,5 @@
 import { parseArgs } from "node:util";
+import { messageOf } from "@forage/common/message-of";
 import { systemClock } from "../clock.ts";
 import { hclog } from "./plugin/hclog.ts";
 import { NomadDriver } from "./plugin/nomad-driver.ts";
@@ -58,6 +59,6 @@ function surviveNomad(): void {
 }
 
 main().catch((error: unknown) => {
-  process.stderr.write(`forage-nomad-driver: ${error instanceof Error ? error.message : error}\n`);
+  process.stderr.write(`forage-nomad-driver: ${messageOf(error)}\n`);
   process.exit(EXIT_FAILED);
 });

@@ -1,3 +1,4 @@
+import { messageOf } from "@forage/common/message-of";
 import type { PodAssignment } from "@forage/proto/forage/agent/v1/agent";
 import type {
   ConfigMapVolume,
@@ -48,7 +49,7 @@ export function parseMounts({ name, volumeMounts }: Container, spec: PodVolumeSp
   try {
     checkMounts(mounts, new Set(spec.volumes.map((it) => it.name)));
   } catch (cause) {
-    throw new Error(`container ${name}: ${cause instanceof Error ? cause.message : cause}`, { cause });
+    throw new Error(`container ${name}: ${messageOf(cause)}`, { cause });
   }
   return mounts;
 }

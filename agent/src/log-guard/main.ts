@@ -1,5 +1,6 @@
 import { hostname } from "node:os";
 import { join } from "node:path";
+import { messageOf } from "@forage/common/message-of";
 import { systemClock } from "../clock.ts";
 import { readConfig } from "../config.ts";
 import { KEPT_LOGS_DIRECTORY, KeptLogs } from "../logs/kept-logs.ts";
@@ -15,7 +16,7 @@ const EXIT_USAGE = 2;
 async function main(): Promise<void> {
   const { dataDir, logs } = await readConfig(process.argv.slice(2), process.env, hostname()).catch(
     (error: unknown) => {
-      process.stderr.write(`forage-log-guard: ${error instanceof Error ? error.message : error}\n`);
+      process.stderr.write(`forage-log-guard: ${messageOf(error)}\n`);
       return process.exit(EXIT_USAGE);
     },
   );
@@ -51,6 +52,6 @@ function say(message: string, fields: Readonly<Record<string, unknown>>): void {
 }
 
 main().catch((error: unknown) => {
-  process.stderr.write(`forage-log-guard: ${error instanceof Error ? error.message : error}\n`);
+  process.stderr.write(`forage-log-guard: ${messageOf(error)}\n`);
   process.exit(1);
 });

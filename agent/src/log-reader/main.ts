@@ -1,4 +1,5 @@
 import { parseArgs } from "node:util";
+import { messageOf } from "@forage/common/message-of";
 import { readerSocket } from "../logs/stream-places.ts";
 import { LogReader } from "./log-reader.ts";
 import { serveRequests } from "./serve-requests.ts";
@@ -48,6 +49,6 @@ function say(message: string, fields: Readonly<Record<string, unknown>>): void {
 }
 
 main().catch((error: unknown) => {
-  process.stderr.write(`forage-logs: ${error instanceof Error ? error.message : error}\n`);
+  process.stderr.write(`forage-logs: ${messageOf(error)}\n`);
   process.exit(1);
 });

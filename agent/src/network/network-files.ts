@@ -1,5 +1,6 @@
 import { chmod, mkdir, open, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { messageOf } from "@forage/common/message-of";
 import type { Pod, PodContainer, PodNetworkSpec } from "../pods/pod.ts";
 import { hostsOfHost, podHosts } from "./hosts-file.ts";
 import { NetworkError } from "./network.ts";
@@ -99,7 +100,7 @@ export class HostNetworkFiles implements NetworkFiles {
       }
       return binds;
     } catch (cause) {
-      const message = `hosts and resolv.conf: ${cause instanceof Error ? cause.message : cause}`;
+      const message = `hosts and resolv.conf: ${messageOf(cause)}`;
       throw new NetworkError("SETUP_FAILED", message, { retryable: true, cause });
     }
   }

@@ -1,3 +1,4 @@
+import { type BackOff, backOffMs } from "@forage/common/back-off";
 import { messageOf } from "@forage/common/message-of";
 import type {
   SyncRequest,
@@ -23,8 +24,7 @@ export interface SyncClientParts {
 }
 
 // Full jitter: a fleet that lost its coordinator must not come back in one instant.
-const RECONNECT_BASE_MS = 500;
-const RECONNECT_CAP_MS = 10_000;
+const RECONNECT: BackOff = { baseMs: 500, capMs: 10_000 };
 // A coordinator without workspaces is asked rarely.
 const UNSUPPORTED_WAIT_MS = 60_000;
 
@@ -61,7 +61,7 @@ export class SyncClient {
         this.#note(messageOf(error));
       }
       failures += 1;
-      const jittered = random() * Math.min(RECONNECT_CAP_MS, RECONNECT_BASE_MS * 2 ** Math.min(failures, 20));
+      const jittered = random() * backOffMs(failures + 1, RECONNECT);
       await pause(clock, waitMs ?? jittered, signal);
     }
   }

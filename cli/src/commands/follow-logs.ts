@@ -132,7 +132,7 @@ class Followers {
     } catch (error) {
       if (context.signal.aborted) this.failure ??= error;
       // One pod that has no logs yet must not hide those of the others, and may have some later.
-      else this.#say(pod.uid, `${pod.name}: ${error instanceof Error ? error.message : error}`);
+      else this.#say(pod.uid, `${pod.name}: ${messageOf(error)}`);
     } finally {
       await write(stdout, prefixLines(lines.end(), prefix), context.signal);
     }

@@ -1,3 +1,4 @@
+import { messageOf } from "@forage/common/message-of";
 import type { LogOptions } from "@forage/proto/forage/agent/v1/agent";
 import type { LogsRequest, Pod } from "@forage/proto/forage/operator/v1/operator";
 import { type Coordinator, operator } from "../client/coordinator.ts";
@@ -94,7 +95,7 @@ async function copyAll(
       if (context.signal.aborted) throw error;
       // One pod that has no logs (yet) must not hide those of the others.
       failed += 1;
-      context.world.stderr.write(`${request.pod}: ${error instanceof Error ? error.message : error}\n`);
+      context.world.stderr.write(`${request.pod}: ${messageOf(error)}\n`);
     }
   }
   if (failed > 0) throw new CliError("REFUSED", `${failed} of ${requests.length} pods gave no logs`);

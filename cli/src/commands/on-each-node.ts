@@ -1,3 +1,4 @@
+import { messageOf } from "@forage/common/message-of";
 import { Semaphore } from "@forage/common/semaphore";
 import type { Coordinator } from "../client/coordinator.ts";
 import { explain } from "../client/explain.ts";
@@ -27,7 +28,6 @@ export async function onEachNode(
   const [first] = failures;
   if (first === undefined) return EXIT.ok;
   if (nodes.length === 1) throw first.error;
-  for (const { node, error } of failures)
-    world.stderr.write(`${node}: ${plainText(error instanceof Error ? error.message : String(error))}\n`);
+  for (const { node, error } of failures) world.stderr.write(`${node}: ${plainText(messageOf(error))}\n`);
   throw new CliError("REFUSED", `it failed on ${failures.length} of ${nodes.length} nodes`);
 }

@@ -1,3 +1,4 @@
+import { messageOf } from "@forage/common/message-of";
 import type { TaskHandle } from "@forage/proto/plugins/drivers/proto/driver";
 import { DriverError } from "../driver-error.ts";
 import { isAlive } from "./processes.ts";
@@ -24,9 +25,7 @@ export async function checkRecoverable(
   const found = await runtime
     .inspect(containerId, AbortSignal.timeout(INSPECT_LIMIT_MS))
     .catch((error: unknown) => {
-      throw gone(
-        `its process ended and containerd does not report how: ${error instanceof Error ? error.message : error}`,
-      );
+      throw gone(`its process ended and containerd does not report how: ${messageOf(error)}`);
     });
   if (found === undefined) throw gone("its container was removed");
   if (found.state !== "exited" || found.exitCode === undefined)
