@@ -1,6 +1,8 @@
+import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { randomOf } from "@forage/common/random";
 import { VirtualClock } from "@forage/common/virtual-clock";
+import { testHostAddresses } from "../agent/test/host-addresses-contract.ts";
 import { testJournalFiles } from "../agent/test/journal-files-contract.ts";
 import { testClock } from "../common/test/clock-contract.ts";
 import type { NewCertificate } from "../coordinator/src/certificates/issuer.ts";
@@ -13,6 +15,7 @@ import type { Handler } from "../coordinator/test/sim/stream.ts";
 import { SkipClock } from "../coordinator/test/support/skip-clock.ts";
 import { simulatedClient } from "./agent-client.ts";
 import { filesOn, MemoryDisk } from "./memory-files.ts";
+import { ServingHost, SimLan } from "./serving-host.ts";
 import { readCertificate, SimIssuer } from "./sim-issuer.ts";
 import { testAgentTransport } from "./transport-contract.ts";
 import { wholeDelays } from "./whole-delays.ts";
@@ -50,6 +53,18 @@ testAgentTransport("simulated streams", async (t) => {
       coordinator = undefined;
     },
   };
+});
+
+testHostAddresses("simulated hosts", async (t) => {
+  const { time: clock } = passingTime(t);
+  const lan = new SimLan();
+  const [one, two] = ["n1", "n2"].map((name, at) => {
+    const host = new ServingHost(lan, name, `192.0.2.${at + 1}`, clock.monotonicMs);
+    return host.commandsFor({ clock, random: () => 0.5 });
+  });
+  assert.ok(one !== undefined && two !== undefined);
+  const pause = () => clock.sleep(100);
+  return { one, two, interface: "eth0", free: ["192.0.2.50", "192.0.2.51"], pause };
 });
 
 testIssuer("the simulated authority", async (t) => {
