@@ -2,6 +2,11 @@ import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { randomOf } from "@forage/common/random";
 import { VirtualClock } from "@forage/common/virtual-clock";
+import { ServiceUpdate } from "@forage/proto/forage/agent/v1/agent";
+import { KnownGateway } from "../agent/src/gateway/known-gateway.ts";
+import { JournalKey } from "../agent/src/journal/journal-key.ts";
+import { KnownServices } from "../agent/src/services/known-services.ts";
+import { testGateway } from "../agent/test/gateway-contract.ts";
 import { testHostAddresses } from "../agent/test/host-addresses-contract.ts";
 import { testJournalFiles } from "../agent/test/journal-files-contract.ts";
 import { testClock } from "../common/test/clock-contract.ts";
@@ -16,6 +21,7 @@ import { SkipClock } from "../coordinator/test/support/skip-clock.ts";
 import { simulatedClient } from "./agent-client.ts";
 import { filesOn, MemoryDisk } from "./memory-files.ts";
 import { ServingHost, SimLan } from "./serving-host.ts";
+import { SimGateway } from "./sim-gateway.ts";
 import { readCertificate, SimIssuer } from "./sim-issuer.ts";
 import { testAgentTransport } from "./transport-contract.ts";
 import { wholeDelays } from "./whole-delays.ts";
@@ -65,6 +71,33 @@ testHostAddresses("simulated hosts", async (t) => {
   assert.ok(one !== undefined && two !== undefined);
   const pause = () => clock.sleep(100);
   return { one, two, interface: "eth0", free: ["192.0.2.50", "192.0.2.51"], pause };
+});
+
+testGateway("a simulated proxy", async (t) => {
+  const { time: clock, life } = passingTime(t);
+  const random = () => 0.5;
+  const key = new JournalKey(Buffer.alloc(32), "test");
+  const files = filesOn(new MemoryDisk(), { clock, random, life });
+  const host = new ServingHost(new SimLan(), "n1", "192.0.2.1", clock.monotonicMs);
+  const onError = (error: unknown): void => assert.fail(String(error));
+  const startAgent = async () => {
+    const common = { clock, files, onError };
+    const known = await KnownGateway.open({ ...common, dir: "/gateway", key });
+    const services = await KnownServices.open({ ...common, dir: "/services" });
+    const gateway = new SimGateway({ clock, random, host, known, services });
+    gateway.start();
+    return { known, services, gateway };
+  };
+  let agent = await startAgent();
+  agent.services.take(ServiceUpdate.fromPartial({ full: true }));
+  return {
+    gateway: () => agent.gateway,
+    restartAgent: async () => {
+      await Promise.all([agent.known.close(), agent.services.close()]);
+      agent = await startAgent();
+    },
+    pause: () => clock.sleep(1_000),
+  };
 });
 
 testIssuer("the simulated authority", async (t) => {

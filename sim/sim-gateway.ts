@@ -78,7 +78,9 @@ export class SimGateway implements Gateway {
     );
     if (!isGateway && this.#status === undefined) return;
     const message = isGateway ? "" : "this node is no gateway";
-    const status = { ready: isGateway, message, proxyVersion: "sim", version: known.version, problems: [] };
+    // The version that the proxy applied last, while the host was a gateway.
+    const version = isGateway ? known.version : (this.#status?.version ?? 0n);
+    const status = { ready: isGateway, message, proxyVersion: "sim", version, problems: [] };
     this.#status = status;
     for (const listener of this.#listeners) listener(status);
   }
