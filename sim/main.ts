@@ -19,7 +19,7 @@ Plays histories of a fleet: the real coordinator and the real agents on simulate
   --outages      plays one outage of a fleet at rest in each history
   --rollouts     plays one outage of the coordinator during a rollout in each history
   --agents       plays one fault of all hosts while agents wait or write in each history
-  --serving      plays one fault of what serves routes and load balancers in each history
+  --serving      plays one fault or two of what serves routes and load balancers in each history
   --coordinators  plays several coordinators over one store in etcd, which are killed, held up and cut off
   --mutant NAME  puts a fault in on purpose`;
 

@@ -48,7 +48,7 @@ const LONGEST_MS = 150_000;
 /** The earliest moment at which a certificate is due for renewal. */
 const DUE_MS = 0.6 * LIFE_MS;
 
-/** One fault of what serves routes and load balancers, which afterwards serves all that it should. From its seed alone. */
+/** One fault of what serves routes and load balancers, or two. Afterwards everything is served as desired. From its seed alone. */
 export async function simulateServingOutage(options: {
   readonly seed: number;
   readonly secrets: Secrets;
@@ -101,11 +101,16 @@ class Play {
     if (outage === "authority-away") await this.#pass(DUE_MS);
     const lengthMs = 5_000 + random.below(LONGEST_MS - 5_000);
     world.trace.add("world", `${outage} for ${lengthMs} ms`);
-    const end = this.#begin(outage);
+    const ends = [this.#begin(outage)];
     await this.#pass(random.below(lengthMs));
+    if (random.chance(0.5)) {
+      const second = random.pick(OUTAGES);
+      world.trace.add("world", `${second} meanwhile`);
+      ends.push(this.#begin(second));
+    }
     if (random.chance(0.5)) this.#apply(2, 1 + random.below(4));
     await this.#pass(lengthMs);
-    end();
+    for (const end of ends) end();
     await this.#rest();
     await this.#pass(LIFE_MS);
     await this.#rest();

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { runHistories } from "../coordinator/test/sim/run-histories.ts";
 import { SERVING_MUTANTS } from "./agent-mutants.ts";
 
-// Each kind of fault twice; one seed can be run again: node sim/main.ts --serving --seed N --trace
+// Each kind of fault twice, half of them with another one meanwhile; one seed can be run again: node sim/main.ts --serving --seed N --trace
 const SEEDS = 20;
 const HISTORIES = { from: 0, count: SEEDS, program: join(import.meta.dirname, "main.ts") };
 
