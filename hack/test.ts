@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { bundlePrograms, PROGRAMS } from "./bundling/bundle-programs.ts";
 import { readSources } from "./imports/read-sources.ts";
-import { HOST_KINDS, LAB_MISSING, testedKinds } from "./lab-hosts/host-kinds.ts";
+import { HOST_KINDS, labMissingVariable, testedKinds } from "./lab-hosts/host-kinds.ts";
 import { ensureEnvoy } from "./lib/envoy.ts";
 import { installMissing, TEST_TOOLS, TOOLS } from "./lib/host-tools.ts";
 import { ensureNerdctl } from "./lib/nerdctl.ts";
@@ -62,11 +62,15 @@ async function main(): Promise<boolean> {
   }
   if (e2e && processes.length + onHosts.length + alone.length > 0) await prepareHost();
   if (e2e && onHosts.some((path) => S3_TESTS.includes(path))) await ensureS3Program({ report });
+  let skipped: readonly string[] = [];
   if (e2e && alone.some((path) => LAB_TESTS.includes(path))) {
     if (isLabFull) process.env.FORAGE_LAB_KINDS = HOST_KINDS.join(" ");
-    await prepareLab();
+    skipped = await prepareLab();
   }
-  return runTests(root, groups);
+  const passed = await runTests(root, groups);
+  skipped.forEach(report);
+  // --lab-full promises the tests of every kind.
+  return passed && !(isLabFull && skipped.length > 0);
 }
 
 /** Takes `--changed [BASE]` out of the arguments. */
@@ -99,15 +103,21 @@ async function selected(patterns: readonly string[], base: string | undefined): 
   };
 }
 
-/** Prepares the kinds of hosts that are tested, and lets their tests be skipped where no such host boots. */
-async function prepareLab(): Promise<void> {
+/**
+ * Prepares the kinds of hosts that are tested, and lets the tests of a kind be skipped where no such host boots. Returns a line for
+ * each such kind.
+ */
+async function prepareLab(): Promise<readonly string[]> {
+  const skipped: string[] = [];
   for (const kind of testedKinds(process.env)) {
     const missing = await tryLab(kind, report);
     if (missing === undefined) continue;
     const text = `no host of the kind ${kind} boots on this machine: ${missing}`;
-    report(`tests of booted hosts are skipped: ${text}`);
-    process.env[LAB_MISSING] = text;
+    process.env[labMissingVariable(kind)] = text;
+    skipped.push(`tests of booted hosts are skipped: ${text}`);
   }
+  skipped.forEach(report);
+  return skipped;
 }
 
 async function prepareHost(): Promise<void> {

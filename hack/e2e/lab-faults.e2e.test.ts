@@ -27,7 +27,7 @@ const LEFT_BYTES = 4 * 1024 * 1024;
 for (const kind of testedKinds(process.env)) testFaults(kind);
 
 function testFaults(kind: string): void {
-  const skip = missingForLab(process.env);
+  const skip = missingForLab(kind, process.env);
   describe(`faults of booted hosts (${kind})`, { concurrency: false, skip }, () => {
     let fleet: LabFleet;
     /** The command with which h3 has joined. */

@@ -12,7 +12,7 @@ const LIMIT = { timeout: LIMIT_MS };
 for (const kind of testedKinds(process.env)) testFleet(kind);
 
 function testFleet(kind: string): void {
-  const skip = missingForLab(process.env);
+  const skip = missingForLab(kind, process.env);
   describe(`a fleet of booted hosts (${kind})`, { concurrency: false, skip }, () => {
     let fleet: LabFleet;
 

@@ -22,10 +22,12 @@ export function testedKinds(env: NodeJS.ProcessEnv): readonly string[] {
   return (env.FORAGE_LAB_KINDS ?? "nspawn").split(" ").filter(Boolean);
 }
 
-/** Names the variable with the reason why this machine can't boot hosts. */
-export const LAB_MISSING = "FORAGE_LAB_MISSING";
+/** Returns the variable with the reason why this machine can't boot hosts of the kind. */
+export function labMissingVariable(kind: string): string {
+  return `FORAGE_LAB_MISSING_${kind.toUpperCase()}`;
+}
 
-/** Returns the reason why tests of booted hosts are left out on this machine, false if they run. */
-export function missingForLab(env: NodeJS.ProcessEnv): string | false {
-  return env[LAB_MISSING] || false;
+/** Returns the reason why tests of booted hosts of the kind are left out on this machine, false if they run. */
+export function missingForLab(kind: string, env: NodeJS.ProcessEnv): string | false {
+  return env[labMissingVariable(kind)] || false;
 }
