@@ -7,9 +7,9 @@ import {
   Metadata,
   status,
 } from "@grpc/grpc-js";
-import type { Answering } from "../coordinator/test/sim/fleet-node.ts";
-import type { Way } from "../coordinator/test/sim/network.ts";
-import { type Downward, SimStream } from "../coordinator/test/sim/stream.ts";
+import type { Answering } from "./fleet/fleet-node.ts";
+import type { Way } from "./fleet/network.ts";
+import { type Downward, SimStream } from "./fleet/stream.ts";
 
 export interface SimulatedChannel {
   readonly way: Way;

@@ -22,9 +22,9 @@ import { recordedPods } from "../agent/src/recorded-pods.ts";
 import type { ServiceNetwork } from "../agent/src/service-network.ts";
 import { StateSaver } from "../agent/src/state-saver.ts";
 import { supervisorEvents } from "../agent/src/supervisor-events.ts";
-import type { SimHost } from "../agent/test/sim/sim-host.ts";
-import { openSession } from "../agent/test/sim/sim-session.ts";
 import { type SimulatedChannel, simulatedClient } from "./agent-client.ts";
+import type { SimHost } from "./host/sim-host.ts";
+import { openSession } from "./host/sim-session.ts";
 import { filesOn, type MemoryDisk } from "./memory-files.ts";
 
 export interface AgentLifeOptions {

@@ -1,15 +1,15 @@
 import { isDeepStrictEqual } from "node:util";
 import { type Random, randomOf } from "@forage/common/random";
 import { ApplyResourcesRequest, type DeepPartial, type ForageResource } from "@forage/proto/forest/v1/forage";
-import { whatIsOpen } from "../coordinator/test/sim/convergence.ts";
-import { type Outcome, outcomeOf } from "../coordinator/test/sim/outcome.ts";
-import { imageOf } from "../coordinator/test/sim/programs.ts";
-import { NAMESPACE } from "../coordinator/test/sim/script.ts";
-import type { Secrets } from "../coordinator/test/sim/sim-coordinator.ts";
-import { simTime } from "../coordinator/test/sim/sim-time.ts";
-import { Trace } from "../coordinator/test/sim/trace.ts";
-import { Violation } from "../coordinator/test/sim/violation.ts";
-import { World } from "../coordinator/test/sim/world.ts";
+import { whatIsOpen } from "./fleet/convergence.ts";
+import { type Outcome, outcomeOf } from "./fleet/outcome.ts";
+import { imageOf } from "./fleet/programs.ts";
+import { NAMESPACE } from "./fleet/script.ts";
+import type { Secrets } from "./fleet/sim-coordinator.ts";
+import { simTime } from "./fleet/sim-time.ts";
+import { Trace } from "./fleet/trace.ts";
+import { Violation } from "./fleet/violation.ts";
+import { World } from "./fleet/world.ts";
 import { RealNode } from "./real-node.ts";
 
 /** Faults of hosts at the moment at which agents wait for something or write something. */

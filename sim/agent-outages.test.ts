@@ -1,12 +1,11 @@
 import assert from "node:assert/strict";
-import { join } from "node:path";
 import { test } from "node:test";
-import { runHistories } from "../coordinator/test/sim/run-histories.ts";
-import { AGENT_MUTANTS } from "./agent-mutants.ts";
+import { AGENT_MUTANTS } from "./mutants/agent-mutants.ts";
+import { runHistories } from "./run-histories.ts";
 
 // Each kind of fault 8 times; one seed can be run again: node sim/main.ts --agents --seed N --trace
 const SEEDS = 48;
-const HISTORIES = { from: 0, count: SEEDS, program: join(import.meta.dirname, "main.ts") };
+const HISTORIES = { from: 0, count: SEEDS };
 
 test("a full disk and a set clock leave all containers running that a real agent has, and start all others", async () => {
   const { broken, output } = await runHistories({ ...HISTORIES, arguments: ["--agents"] });

@@ -6,9 +6,9 @@ import type { CoreOptions } from "../coordinator/src/core.ts";
 import { encodeRecord } from "../coordinator/src/model/codec.ts";
 import { nodeKey } from "../coordinator/src/model/keys.ts";
 import { createMemoryStore, type Store } from "../coordinator/src/store/index.ts";
-import { clockOf } from "../coordinator/test/sim/process-clock.ts";
-import { makeSecrets, type Secrets, SimCoordinator } from "../coordinator/test/sim/sim-coordinator.ts";
-import { simTime } from "../coordinator/test/sim/sim-time.ts";
+import { clockOf } from "./fleet/process-clock.ts";
+import { makeSecrets, type Secrets, SimCoordinator } from "./fleet/sim-coordinator.ts";
+import { simTime } from "./fleet/sim-time.ts";
 import { RealNode } from "./real-node.ts";
 
 export interface CalmFleetOptions {

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { simulateCluster } from "../coordinator/test/sim/cluster/simulate-cluster.ts";
-import { runHistories } from "../coordinator/test/sim/run-histories.ts";
-import { makeSecrets } from "../coordinator/test/sim/sim-coordinator.ts";
+import { simulateCluster } from "./cluster/simulate-cluster.ts";
+import { makeSecrets } from "./fleet/sim-coordinator.ts";
 import { RealNode } from "./real-node.ts";
+import { runHistories } from "./run-histories.ts";
 
 // A seed that fails is printed and can be played again: node sim/main.ts --coordinators --seed N --trace
 const SEEDS = Number(process.env.FORAGE_SIM_SEEDS ?? 30);

@@ -1,7 +1,7 @@
 import { parseArgs } from "node:util";
-import type { NodeOptions } from "../coordinator/test/sim/fleet-node.ts";
-import type { Fate } from "../coordinator/test/sim/life-store.ts";
-import { putAnyInPlace } from "./agent-mutants.ts";
+import type { NodeOptions } from "./fleet/fleet-node.ts";
+import type { Fate } from "./fleet/life-store.ts";
+import { putAnyInPlace } from "./mutants/agent-mutants.ts";
 
 const USAGE = `usage: node sim/main.ts [--seed N [--trace]] [--seeds COUNT] [--from N] [--seconds N] [--stop]
        [--crash-every N | --clock-back] [--outages | --rollouts | --agents | --serving | --coordinators] [--mutant NAME]
@@ -48,11 +48,11 @@ async function main(): Promise<number> {
   }
   if (values.mutant !== undefined) putAnyInPlace(values.mutant);
   // Loaded only now, with the mutant in its place.
-  const { makeSecrets } = await import("../coordinator/test/sim/sim-coordinator.ts");
-  const { simulate } = await import("../coordinator/test/sim/simulate.ts");
-  const { simulateOutage } = await import("../coordinator/test/sim/outage.ts");
-  const { simulateRolloutOutage } = await import("../coordinator/test/sim/rollout-outage.ts");
-  const { simulateCluster } = await import("../coordinator/test/sim/cluster/simulate-cluster.ts");
+  const { makeSecrets } = await import("./fleet/sim-coordinator.ts");
+  const { simulate } = await import("./fleet/simulate.ts");
+  const { simulateOutage } = await import("./fleet/outage.ts");
+  const { simulateRolloutOutage } = await import("./fleet/rollout-outage.ts");
+  const { simulateCluster } = await import("./cluster/simulate-cluster.ts");
   const { simulateAgentOutage } = await import("./agent-outage.ts");
   const { simulateServingOutage } = await import("./serving-outage.ts");
   const { RealNode } = await import("./real-node.ts");

@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { parseArgs } from "node:util";
 import { ForageResource } from "@forage/proto/forest/v1/forage";
 import { readConfig } from "../coordinator/src/config.ts";
-import { imageOf } from "../coordinator/test/sim/programs.ts";
-import { clientContext } from "../coordinator/test/sim/sim-coordinator.ts";
 import { aRequest } from "../coordinator/test/support/requests.ts";
 import { CalmFleet } from "./calm-fleet.ts";
+import { imageOf } from "./fleet/programs.ts";
+import { clientContext } from "./fleet/sim-coordinator.ts";
 
 const MINUTE_MS = 60_000;
 const MEGABYTE = 1024 * 1024;

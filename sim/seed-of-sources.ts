@@ -4,10 +4,7 @@ import { join } from "node:path";
 
 const ROOT = join(import.meta.dirname, "..");
 /** The files of the code under test and of the simulation. */
-const SOURCES = [
-  "{agent,common,coordinator,identity,scheduler}/src/**/*.ts",
-  "{coordinator/test/sim,sim}/**/*.ts",
-];
+const SOURCES = ["{agent,common,coordinator,identity,scheduler}/src/**/*.ts", "sim/**/*.ts"];
 
 /** Returns a seed below `end` that is as good as random, but the same for the same sources. */
 export function seedOfSources(end: number): number {

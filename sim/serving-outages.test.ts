@@ -1,12 +1,11 @@
 import assert from "node:assert/strict";
-import { join } from "node:path";
 import { test } from "node:test";
-import { runHistories } from "../coordinator/test/sim/run-histories.ts";
-import { SERVING_MUTANTS } from "./agent-mutants.ts";
+import { SERVING_MUTANTS } from "./mutants/agent-mutants.ts";
+import { runHistories } from "./run-histories.ts";
 
 // Each kind of fault twice, half of them with another one meanwhile; one seed can be run again: node sim/main.ts --serving --seed N --trace
 const SEEDS = 20;
-const HISTORIES = { from: 0, count: SEEDS, program: join(import.meta.dirname, "main.ts") };
+const HISTORIES = { from: 0, count: SEEDS };
 
 test("routes, certificates and addresses of load balancers are served as desired after faults", async () => {
   const { broken, output } = await runHistories({ ...HISTORIES, arguments: ["--serving"] });

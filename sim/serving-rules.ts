@@ -1,5 +1,5 @@
 import { serviceAddressKey } from "../coordinator/src/model/keys.ts";
-import type { StoreRules } from "../coordinator/test/sim/store-rules.ts";
+import type { StoreRules } from "./fleet/store-rules.ts";
 import type { ServingHost, SimLan } from "./serving-host.ts";
 import { readCertificate } from "./sim-issuer.ts";
 

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { runHistories } from "../coordinator/test/sim/run-histories.ts";
-import { makeSecrets } from "../coordinator/test/sim/sim-coordinator.ts";
-import { simulate } from "../coordinator/test/sim/simulate.ts";
+import { makeSecrets } from "./fleet/sim-coordinator.ts";
+import { simulate } from "./fleet/simulate.ts";
 import { RealNode } from "./real-node.ts";
+import { runHistories } from "./run-histories.ts";
 import { seedOfSources } from "./seed-of-sources.ts";
 
 // A seed that fails is printed and can be played again: node sim/main.ts --seed N --trace

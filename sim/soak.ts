@@ -8,11 +8,11 @@ import { watchEvents } from "../coordinator/src/api/operator/events.ts";
 import { operatorService } from "../coordinator/src/api/operator/service.ts";
 import { readConfig } from "../coordinator/src/config.ts";
 import { sweepExpiredTokens } from "../coordinator/src/control/expired-tokens.ts";
-import { clockOf } from "../coordinator/test/sim/process-clock.ts";
-import { imageOf, type ProgramKind } from "../coordinator/test/sim/programs.ts";
-import { clientContext } from "../coordinator/test/sim/sim-coordinator.ts";
 import { aRequest } from "../coordinator/test/support/requests.ts";
 import { CalmFleet } from "./calm-fleet.ts";
+import { clockOf } from "./fleet/process-clock.ts";
+import { imageOf, type ProgramKind } from "./fleet/programs.ts";
+import { clientContext } from "./fleet/sim-coordinator.ts";
 
 const HOUR_MS = 3_600_000;
 const DAYS = 30;

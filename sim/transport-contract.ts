@@ -12,7 +12,7 @@ import {
 } from "@forage/proto/forage/agent/v1/agent";
 import { Connection, type Downward } from "../agent/src/link/connection.ts";
 import { LinkError } from "../agent/src/link/link-error.ts";
-import type { Handler } from "../coordinator/test/sim/stream.ts";
+import type { Handler } from "./fleet/stream.ts";
 
 export interface TransportUnderTest {
   /** The clock of the agent. Its time passes by itself. */

@@ -6,7 +6,7 @@ import { credentials, Server, ServerCredentials } from "@grpc/grpc-js";
 import { pino } from "pino";
 import { SharedAgentService } from "../coordinator/src/link/agent-service.ts";
 import { serve } from "../coordinator/src/rpc/serve.ts";
-import type { Handler } from "../coordinator/test/sim/stream.ts";
+import type { Handler } from "./fleet/stream.ts";
 import { type TransportUnderTest, testAgentTransport } from "./transport-contract.ts";
 
 testAgentTransport("gRPC over HTTP/2", async (t) => {

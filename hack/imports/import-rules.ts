@@ -1,7 +1,7 @@
 import { isBuiltin } from "node:module";
 import type { ImportedName, Module, Sources } from "./read-sources.ts";
 
-/** The folders that each folder's sources may import. Tests may use hack's test support as well. */
+/** The folders that each folder's sources may import. Tests may import the support for tests as well. */
 const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   proto: [],
   common: [],
@@ -12,7 +12,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   agent: ["archive", "common", "identity", "scheduler", "proto"],
   cli: ["archive", "common", "identity", "scheduler", "proto"],
   hack: ["archive", "common", "proto", "identity", "cli"],
-  sim: ["common", "proto", "identity", "coordinator", "agent"],
+  sim: ["common", "proto", "identity", "scheduler", "coordinator", "agent"],
   bench: ["common", "proto", "scheduler", "identity", "archive", "coordinator", "agent", "cli", "hack"],
 };
 
@@ -21,6 +21,9 @@ const ALLOWED_IN_TESTS: Readonly<Record<string, readonly string[]>> = {
   // The scheduler itself stands alone; its tests draw random fleets from the one source of seeded choices.
   scheduler: ["common"],
 };
+
+/** Folders whose sources are support for tests. The tests of every package may import them by path. */
+const TEST_SUPPORT: ReadonlySet<string> = new Set(["hack", "sim"]);
 
 /** Folders whose programs run from a checkout, with everything installed. They import other packages by path. */
 const RUN_FROM_CHECKOUT: ReadonlySet<string> = new Set(["hack", "bench", "sim"]);
@@ -43,7 +46,7 @@ function judgeOwn(module: Module, imported: ImportedName, target: string): strin
   const to = folderOf(target);
   if (isTest(target) && !isTest(module.path)) return "sources don't import tests";
   if (from === to) return undefined;
-  if (to === "hack" && isTest(module.path)) return undefined;
+  if (TEST_SUPPORT.has(to) && isTest(module.path)) return undefined;
   const allowed = isTest(module.path) ? ALLOWED_IN_TESTS[from] : undefined;
   if (![...(ALLOWED[from] ?? []), ...(allowed ?? [])].includes(to)) return `${from} must not import ${to}`;
   const byPath = imported.specifier.startsWith(".");

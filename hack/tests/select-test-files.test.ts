@@ -31,7 +31,7 @@ test("files that measure run alone, and each of the list is there", () => {
 test("files that only compute are those of the simulations and of the scheduler", () => {
   const { computing } = selectTestFiles(root, []);
   const folders = new Set(computing.map((path) => path.slice(0, path.lastIndexOf("/"))));
-  assert.deepEqual([...folders].sort(), ["coordinator/test/sim", "scheduler/test", "sim"]);
+  assert.deepEqual([...folders].sort(), ["scheduler/test", "sim"]);
 });
 
 test("patterns choose among them", () => {

@@ -22,7 +22,7 @@ const ALONE: Readonly<Record<string, string>> = {
 };
 
 /** The folders whose tests compute. */
-const COMPUTING = /^(coordinator\/test\/sim|scheduler\/test|sim)\//;
+const COMPUTING = /^(scheduler\/test|sim)\//;
 
 /** Every test file below `root` whose path contains one of the patterns (all, if there is none). */
 export function selectTestFiles(root: string, patterns: readonly string[]): TestFiles {

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { randomOf } from "@forage/common/random";
 import { VirtualClock } from "@forage/common/virtual-clock";
-import { SimAgent, SimDisk } from "../../test/sim/sim-agent.ts";
-import { SimHost } from "../../test/sim/sim-host.ts";
+import { SimAgent, SimDisk } from "../../../sim/host/sim-agent.ts";
+import { SimHost } from "../../../sim/host/sim-host.ts";
 import { DeviceError, noDevices, type PodDevices } from "../devices/devices.ts";
 import type { Pod } from "./pod.ts";
 

@@ -1,6 +1,0 @@
-import { ActingTime as Real } from "../../../src/acting-time/acting-time.ts";
-
-/** Counts time in which the process was held up against deadlines. */
-export class ActingTime extends Real {
-  override heldUp(): void {}
-}

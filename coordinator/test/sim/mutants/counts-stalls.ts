@@ -1,9 +1,0 @@
-import { ActingTime as Real } from "../../../src/acting-time/acting-time.ts";
-import type { Store } from "../../../src/store/index.ts";
-
-/** Counts time in which the store stood still against deadlines. */
-export class ActingTime extends Real {
-  override tracked(store: Store): Store {
-    return store;
-  }
-}

@@ -1,9 +1,0 @@
-import { cronJobOf as real } from "../../../src/model/cron-job.ts";
-
-export * from "../../../src/model/cron-job.ts";
-
-/** Lets runs go on beside one another under every concurrency policy. */
-export const cronJobOf: typeof real = (record) => {
-  const cron = real(record);
-  return cron && { ...cron, concurrency: "Allow" };
-};

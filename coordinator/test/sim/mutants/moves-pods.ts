@@ -1,6 +1,0 @@
-import { type stopPod as real, rewritePod } from "../../../src/control/pod-writes.ts";
-
-export * from "../../../src/control/pod-writes.ts";
-
-/** Places a pod again instead of stopping it. */
-export const stopPod: typeof real = (pod) => rewritePod(pod, { ...pod.record, node: "", boundAt: undefined });

@@ -1,8 +1,0 @@
-import { PodPhase } from "@forage/proto/forage/agent/v1/agent";
-import { usesNothing as real } from "../../../src/control/job/pod-state.ts";
-
-export * from "../../../src/control/job/pod-state.ts";
-
-/** Counts nothing of a job's pod that is being stopped, also while its containers still run. */
-export const usesNothing: typeof real = (pod) =>
-  (pod.record.job !== undefined && pod.status?.phase === PodPhase.STOPPING) || real(pod);

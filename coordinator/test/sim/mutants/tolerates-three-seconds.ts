@@ -1,9 +1,0 @@
-import { nodeLimits as real } from "../../../src/link/node-limits.ts";
-
-export * from "../../../src/link/node-limits.ts";
-
-/** Replaces pods of a node as soon as it is seen to be lost. */
-export const nodeLimits: typeof real = (config) => {
-  const limits = real(config);
-  return { ...limits, tolerations: { ...limits.tolerations, unreachableMs: 3_000 } };
-};

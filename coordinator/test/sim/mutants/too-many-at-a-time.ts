@@ -1,7 +1,0 @@
-import { type JobStep, planJob as real } from "../../../src/control/job/plan.ts";
-
-export * from "../../../src/control/job/plan.ts";
-
-/** Makes each new pod twice. */
-export const planJob: typeof real = (input) =>
-  real(input).flatMap((step): JobStep[] => (step.type === "create-pod" ? [step, step] : [step]));

@@ -1,7 +1,0 @@
-import { planWorkload as real } from "../../../src/control/workload/plan.ts";
-
-export * from "../../../src/control/workload/plan.ts";
-
-/** Makes two pods more than it may. */
-export const planWorkload: typeof real = (input) =>
-  real(input).map((step) => (step.type === "create-pods" ? { ...step, count: step.count + 2 } : step));

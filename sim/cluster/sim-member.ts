@@ -1,0 +1,247 @@
+import { type Random, randomOf } from "@forage/common/random";
+import type { VirtualClock } from "@forage/common/virtual-clock";
+import { pino } from "pino";
+import { watchStore } from "../../coordinator/src/control/store-watchdog.ts";
+import type { CoreOptions } from "../../coordinator/src/core.ts";
+import { openDirectory } from "../../coordinator/src/destination/open-directory.ts";
+import { showStoredHealth } from "../../coordinator/src/follower/stored-health.ts";
+import { nodeLimits } from "../../coordinator/src/link/node-limits.ts";
+import type { ClusterView } from "../../coordinator/src/state/cluster-view.ts";
+import { openView } from "../../coordinator/src/state/open-view.ts";
+import { type FollowedStore, followEtcdStore } from "../../coordinator/src/store/etcd/etcd-follower.ts";
+import { type EtcdStoreOptions, openEtcdStore } from "../../coordinator/src/store/etcd/etcd-store.ts";
+import { prefixed } from "../../coordinator/src/store/etcd/prefixed.ts";
+import { type Store, StoreError } from "../../coordinator/src/store/index.ts";
+import type { Clock } from "../../coordinator/src/time/clock.ts";
+import { LifeStore } from "../fleet/life-store.ts";
+import { clockOf } from "../fleet/process-clock.ts";
+import { ProcessGate } from "../fleet/process-gate.ts";
+import { type LifeWitness, type Secrets, SimCoordinator, type SimProcess } from "../fleet/sim-coordinator.ts";
+import { EtcdLink, type EtcdWay } from "./etcd-link.ts";
+import type { SimEtcd } from "./sim-etcd.ts";
+
+/** The keys of the cluster's store in etcd. */
+export const STORE_PREFIX = "/forage/";
+
+export interface MemberOptions {
+  readonly name: string;
+  readonly etcd: SimEtcd;
+  readonly time: VirtualClock;
+  readonly random: Random;
+  readonly secrets: Secrets;
+  readonly config: CoreOptions["config"];
+  /** The difference between its host's wall clock and the simulation's time. */
+  readonly skewMs: number;
+  readonly witness: Pick<LifeWitness, "up" | "viewListenerFailed"> & {
+    readonly writing: (
+      member: SimMember,
+      ...of: Parameters<LifeWitness["writing"]>
+    ) => ReturnType<LifeWitness["writing"]>;
+    /** It has ended because it could not go on. */
+    readonly ended: (member: SimMember, error: unknown) => void;
+  };
+  readonly note: (what: string) => void;
+}
+
+/** A store that is followed, and the view of it. */
+interface Following {
+  readonly store: FollowedStore;
+  readonly state: ClusterView;
+  readonly stopHealth: () => void;
+}
+
+interface Life extends SimProcess {
+  readonly number: number;
+  readonly clock: Clock;
+  readonly random: Random;
+  following?: Following;
+  coordinator?: SimCoordinator;
+  /** The coordinator that leads, as far as this follower knows. */
+  leader?: string;
+}
+
+const RESTART_MIN_MS = 500;
+const RESTART_SPREAD_MS = 3_000;
+
+/** One of several coordinators on a host of its own, over all of its lives. It follows, leads, dies and starts as the program does. */
+export class SimMember {
+  readonly name: string;
+  readonly way: EtcdWay = { cut: false, latencyMs: 5, lossShare: 0 };
+  /** Agents reach it, unless it was cut off from them. Replaced after each cut. */
+  agents = new AbortController();
+  readonly #options: MemberOptions;
+  #lives = 0;
+  #life: Life;
+  #over = false;
+
+  constructor(options: MemberOptions) {
+    this.#options = options;
+    this.name = options.name;
+    this.#life = this.#start();
+  }
+
+  get dead(): boolean {
+    return this.#life.life.signal.aborted;
+  }
+
+  get life(): AbortSignal {
+    return this.#life.life.signal;
+  }
+
+  get gate(): ProcessGate {
+    return this.#life.gate;
+  }
+
+  /** The deciding part, if it leads as far as it knows. */
+  get leading(): SimCoordinator | undefined {
+    const { coordinator } = this.#life;
+    return coordinator?.up ? coordinator : undefined;
+  }
+
+  /** Its copy of the store while it follows. */
+  get following(): Following | undefined {
+    return this.dead || this.#life.coordinator !== undefined ? undefined : this.#life.following;
+  }
+
+  /** The name of the coordinator to which it passes calls on. */
+  get leader(): string | undefined {
+    return this.#life.leader;
+  }
+
+  /** Ends the process as kill -9 does. It is started again unless the world ends. */
+  kill(): void {
+    if (this.dead) return;
+    this.#options.note("dies");
+    this.#life.life.abort();
+    const { time, random } = this.#options;
+    time.schedule(RESTART_MIN_MS + random.below(RESTART_SPREAD_MS), () => {
+      if (!this.#over) this.#life = this.#start();
+    });
+  }
+
+  /** Ends it for good. */
+  end(): void {
+    this.#over = true;
+    this.#life.life.abort();
+  }
+
+  #start(): Life {
+    const { time, random, skewMs } = this.#options;
+    const gate = new ProcessGate(time);
+    const life = new AbortController();
+    const process: Life = {
+      ...{ gate, life },
+      number: ++this.#lives,
+      clock: clockOf(time, life.signal, skewMs, gate),
+      random: randomOf(random.below(2 ** 31)),
+    };
+    this.#serve(process).catch((error: unknown) => this.#fail(process, error));
+    return process;
+  }
+
+  #fail({ life }: Life, error: unknown): void {
+    if (life.signal.aborted) return;
+    this.#options.note(`ends: ${error instanceof Error ? error.message : error}`);
+    this.#options.witness.ended(this, error);
+    this.kill();
+  }
+
+  async #serve(life: Life): Promise<void> {
+    const opened = await this.#openOrFollow(life);
+    if (!("lead" in opened)) return this.#lead(life, opened);
+    const following = await this.#follow(life, opened);
+    life.following = following;
+    await opened.lead(({ holder }) => {
+      life.leader = holder;
+    });
+    this.#options.note("takes the lead");
+    this.#lead(life, opened, following);
+  }
+
+  /** As the program does: a coordinator that finds another one leading opens the store again to follow it. */
+  async #openOrFollow(life: Life): Promise<Store | FollowedStore> {
+    let isOther = false;
+    const onStandby = (): never => {
+      isOther = true;
+      throw new StoreError("LOCKED", "another coordinator leads");
+    };
+    try {
+      return await openEtcdStore({ ...this.#storeOptions(life), onStandby });
+    } catch (error) {
+      if (!isOther) throw error;
+      return followEtcdStore(this.#storeOptions(life));
+    }
+  }
+
+  #storeOptions({ gate, life, random, clock, number }: Life): EtcdStoreOptions {
+    const { etcd, time } = this.#options;
+    const link = new EtcdLink({ etcd, way: this.way, time, random, gate, life: life.signal });
+    return {
+      etcd: prefixed(link, STORE_PREFIX),
+      self: { holder: this.name, name: this.name },
+      ...{ clock, random: random.next, create: "refuse" },
+      newId: () => `${this.name}.${number}.${random.below(2 ** 31)}`,
+    };
+  }
+
+  async #follow(life: Life, store: FollowedStore): Promise<Following> {
+    const { config, time, witness } = this.#options;
+    const onFatal = (error: unknown): void => this.#fail(life, error);
+    this.#watch(life, store);
+    const log = pino({ level: "error" }, { write: (line) => witness.viewListenerFailed(line) });
+    const { state } = await openView(
+      { store: this.#ownStore(life, store), log, onFatal },
+      { record: () => {} },
+      life.life.signal,
+    );
+    const { recoveryMs } = nodeLimits(config);
+    const { monotonicMs } = life.clock;
+    const defer = (run: () => void): void => void time.schedule(0, () => life.life.signal.aborted || run());
+    this.#options.note(`follows from revision ${store.revision} on`);
+    return { store, state, stopHealth: showStoredHealth({ state, monotonicMs, recoveryMs, defer }) };
+  }
+
+  #watch(life: Life, store: Store): void {
+    watchStore({ store, clock: life.clock, onBroken: (error) => this.#fail(life, error) });
+  }
+
+  #lead(life: Life, store: Store, following?: Following): void {
+    const { config, time, secrets, skewMs, note, witness } = this.#options;
+    if (following === undefined) this.#watch(life, store);
+    const defer = (run: () => void): void => void time.schedule(0, run);
+    life.coordinator = new SimCoordinator({
+      ...{ number: life.number, durable: store, time, random: life.random, secrets, config, skewMs, note },
+      ...this.#storeTimes(life),
+      process: life,
+      ...(following && {
+        view: { state: following.state, directory: openDirectory(following.state, { config, defer }) },
+      }),
+      witness: {
+        ...witness,
+        up: (coordinator) => {
+          following?.stopHealth();
+          witness.up(coordinator);
+        },
+        writing: (...write) => witness.writing(this, ...write),
+        died: () => {},
+        fatal: (error) => this.#fail(life, error),
+      },
+    });
+  }
+
+  /** Returns the store as the process sees it. Reads come from its own memory, a turn of the event loop later. */
+  #ownStore(life: Life, durable: Store): Store {
+    const { time } = this.#options;
+    const die = (): void => life.life.abort();
+    const witness = () => () => {};
+    return new LifeStore({
+      ...{ durable, time, die, witness, gate: life.gate, life: life.life.signal, ...this.#storeTimes(life) },
+      delayMs: () => life.random.next(),
+      full: () => false,
+    });
+  }
+
+  #storeTimes({ random }: Life) {
+    return { storeDelayMs: () => random.next(), diskFull: () => false, fate: () => "done" as const };
+  }
+}

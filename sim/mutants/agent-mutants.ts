@@ -1,0 +1,47 @@
+import { join } from "node:path";
+import { MUTANTS, putInPlace, replaceModule } from "./mutants.ts";
+
+/** An agent with one fault put in on purpose. It shows within the first histories with faults of all hosts. */
+interface AgentMutant {
+  readonly module: string;
+  /** The message of a rule that must catch it. */
+  readonly caughtBy: RegExp;
+}
+
+/** By the name of the file in this folder that takes the module's place. */
+export const AGENT_MUTANTS: Readonly<Record<string, AgentMutant>> = {
+  "images-wait-for-the-clock": {
+    module: "agent/src/pods/image-store.ts",
+    caughtBy: /clock-in-image-back-off: no rest/,
+  },
+  "pods-wait-for-the-clock": { module: "agent/src/pods/pod-loop.ts", caughtBy: /no rest/ },
+  "full-disk-acknowledged": { module: "agent/src/journal/journal.ts", caughtBy: /full-at-.*: / },
+  "outcomes-not-durable": {
+    module: "agent/src/state-saver.ts",
+    caughtBy: /runs again on .* after its outcome was reported/,
+  },
+  "unsaved-states-stay-unsaved": { module: "agent/src/state-saver.ts", caughtBy: /full-at-.*: / },
+};
+
+/** Mutants of what serves routes and load balancers. They show in histories with faults of it. */
+export const SERVING_MUTANTS: Readonly<Record<string, AgentMutant>> = {
+  "endpoints-stay": {
+    module: "agent/src/services/known-services.ts",
+    caughtBy: /leads web\.example\.org to \[/,
+  },
+  "renews-at-the-end": { module: "identity/src/renewal.ts", caughtBy: /certificate that has ended/ },
+  "addresses-are-not-yielded": {
+    module: "agent/src/load-balancer/plan-addresses.ts",
+    caughtBy: /holder-cut-off: .* hold 192/,
+  },
+};
+
+const ALL: Readonly<Record<string, AgentMutant>> = { ...AGENT_MUTANTS, ...SERVING_MUTANTS };
+
+/** Loads the mutant of a coordinator or an agent in place of its module. Call it before the module is loaded. */
+export function putAnyInPlace(name: string): void {
+  const mutant = ALL[name];
+  if (mutant !== undefined) replaceModule(mutant.module, join(import.meta.dirname, `${name}.ts`));
+  else if (MUTANTS[name] !== undefined) putInPlace(name);
+  else throw new Error(`there is no mutant "${name}": ${Object.keys({ ...MUTANTS, ...ALL }).join(", ")}`);
+}

@@ -1,0 +1,16 @@
+import {
+  type ActingTimeOptions,
+  type Moment,
+  ActingTime as Real,
+} from "../../coordinator/src/acting-time/acting-time.ts";
+
+/** Compares times on record with the wall clock. */
+export class ActingTime extends Real {
+  override readonly now: () => Moment;
+
+  constructor(options: ActingTimeOptions) {
+    super(options);
+    const upSinceMs = options.clock.nowMs();
+    this.now = () => ({ nowMs: options.clock.nowMs(), upSinceMs, since: (atMs) => atMs });
+  }
+}

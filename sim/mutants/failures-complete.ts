@@ -1,0 +1,12 @@
+import { PodPhase } from "@forage/proto/forage/agent/v1/agent";
+import { countPods as real } from "../../coordinator/src/control/job/count.ts";
+
+export * from "../../coordinator/src/control/job/count.ts";
+
+/** Takes any end for a good one. */
+export const countPods: typeof real = (job, before, pods) =>
+  real(
+    job,
+    before,
+    pods.map((pod) => (pod.status ? { ...pod, status: { ...pod.status, phase: PodPhase.SUCCEEDED } } : pod)),
+  );

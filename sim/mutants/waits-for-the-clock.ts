@@ -1,0 +1,9 @@
+import type { nextPodMs as real } from "../../coordinator/src/control/job/back-off.ts";
+import { toEpochMs } from "../../coordinator/src/model/timestamp.ts";
+
+/** Lets a job whose failure lies in the future, because the clock was set back, wait until the clock has caught up. */
+export const nextPodMs: typeof real = ({ failuresInARow, lastFailure }, nowMs) => {
+  const failedMs = toEpochMs(lastFailure?.at);
+  if (failuresInARow === 0 || failedMs === undefined) return nowMs;
+  return Math.min(failedMs, nowMs) + 10_000;
+};

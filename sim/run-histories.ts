@@ -1,0 +1,55 @@
+import { spawn } from "node:child_process";
+import { availableParallelism } from "node:os";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+
+const PROGRAM = join(import.meta.dirname, "main.ts");
+
+/** Most of what a history makes is soon garbage: with more room for it, a history takes 8 % less time. */
+const YOUNG_HEAP = "--max-semi-space-size=64";
+
+export interface Histories {
+  readonly from: number;
+  readonly count: number;
+  readonly arguments?: readonly string[];
+  /** The number of processes that play at the same time. Default: one for each processor. */
+  readonly processes?: number;
+}
+
+export interface HistoriesResult {
+  readonly broken: boolean;
+  readonly output: string;
+}
+
+/** Runs histories in processes of their own. */
+export async function runHistories(histories: Histories): Promise<HistoriesResult> {
+  const { from, count, processes = availableParallelism() } = histories;
+  const parts = Math.min(count, processes);
+  const size = Math.ceil(count / parts);
+  const results = await Promise.all(
+    Array.from({ length: parts }, (_, index) =>
+      runPart({
+        ...histories,
+        from: from + index * size,
+        count: Math.max(0, Math.min(size, count - index * size)),
+      }),
+    ),
+  );
+  return {
+    broken: results.some(({ broken }) => broken),
+    output: results.map(({ output }) => output).join(""),
+  };
+}
+
+async function runPart({ from, count, arguments: more = [] }: Histories): Promise<HistoriesResult> {
+  const flags = ["--seeds", `${count}`, "--from", `${from}`, ...more];
+  const child = spawn(process.execPath, [YOUNG_HEAP, PROGRAM, ...flags], {
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const ended = new Promise<number | null>((resolve, reject) => {
+    child.once("error", reject);
+    child.once("exit", resolve);
+  });
+  const [code, output, errors] = await Promise.all([ended, text(child.stdout), text(child.stderr)]);
+  return { broken: code !== 0, output: output + errors };
+}
