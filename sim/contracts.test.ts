@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import type { TestContext } from "node:test";
 import { randomOf } from "@forage/common/random";
 import { VirtualClock } from "@forage/common/virtual-clock";
 import { ServiceUpdate } from "@forage/proto/forage/agent/v1/agent";
@@ -20,6 +19,7 @@ import { ProcessGate } from "./fleet/process-gate.ts";
 import { simTime } from "./fleet/sim-time.ts";
 import type { Handler } from "./fleet/stream.ts";
 import { filesOn, MemoryDisk } from "./memory-files.ts";
+import { passingTime } from "./passing-time.ts";
 import { ServingHost, SimLan } from "./serving-host.ts";
 import { SimGateway } from "./sim-gateway.ts";
 import { readCertificate, SimIssuer } from "./sim-issuer.ts";
@@ -27,13 +27,13 @@ import { testAgentTransport } from "./transport-contract.ts";
 import { wholeDelays } from "./whole-delays.ts";
 
 testJournalFiles("disk in memory", async (t) => {
-  const { time, life } = passingTime(t);
+  const { time, life } = passingTime((end) => t.after(end));
   const files = filesOn(new MemoryDisk(), { clock: time, random: () => 0.5, life });
   return { files, dir: "/journal/pods" };
 });
 
 testAgentTransport("simulated streams", async (t) => {
-  const { time, life } = passingTime(t);
+  const { time, life } = passingTime((end) => t.after(end));
   const way = new Way(time, randomOf(1));
   let coordinator: { readonly handler: Handler; readonly life: AbortController } | undefined;
   const dial = () =>
@@ -62,7 +62,7 @@ testAgentTransport("simulated streams", async (t) => {
 });
 
 testHostAddresses("simulated hosts", async (t) => {
-  const { time: clock } = passingTime(t);
+  const { time: clock } = passingTime((end) => t.after(end));
   const lan = new SimLan();
   const [one, two] = ["n1", "n2"].map((name, at) => {
     const host = new ServingHost(lan, name, `192.0.2.${at + 1}`, clock.monotonicMs);
@@ -74,7 +74,7 @@ testHostAddresses("simulated hosts", async (t) => {
 });
 
 testGateway("a simulated proxy", async (t) => {
-  const { time: clock, life } = passingTime(t);
+  const { time: clock, life } = passingTime((end) => t.after(end));
   const random = () => 0.5;
   const key = new JournalKey(Buffer.alloc(32), "test");
   const files = filesOn(new MemoryDisk(), { clock, random, life });
@@ -101,7 +101,7 @@ testGateway("a simulated proxy", async (t) => {
 });
 
 testIssuer("the simulated authority", async (t) => {
-  const { time } = passingTime(t);
+  const { time } = passingTime((end) => t.after(end));
   const issuer = new SimIssuer({ clock: time, random: randomOf(1).next });
   const stop = (): void => {
     issuer.isAway = true;
@@ -131,17 +131,3 @@ testClock("a clock of which nothing is skipped", () => {
   const real = new VirtualClock();
   return { clock: new SkipClock(real), advance: (ms) => real.advance(ms) };
 });
-
-/** Returns a time that passes by itself until the test has ended. */
-function passingTime(t: TestContext) {
-  const life = new AbortController();
-  t.after(() => life.abort());
-  const time = simTime();
-  const pass = (): void => {
-    if (life.signal.aborted) return;
-    time.next(Number.MAX_SAFE_INTEGER);
-    setImmediate(pass);
-  };
-  setImmediate(pass);
-  return { time, life: life.signal };
-}

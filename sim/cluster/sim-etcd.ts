@@ -22,6 +22,9 @@ interface SimLease {
   stop: () => void;
 }
 
+/** The default of etcd's --max-txn-ops. */
+const TXN_OPS_MAX = 128;
+
 /** The state of a cluster of etcd on virtual time. A method takes effect at once; an `EtcdLink` carries calls to it. */
 export class SimEtcd {
   /** Whether a majority of its members answers. */
@@ -56,6 +59,7 @@ export class SimEtcd {
   }
 
   txn({ compares, ops, otherwise = [] }: EtcdTxn): EtcdTxnResult {
+    refuseInvalid(ops);
     if (!compares.every((compare) => this.#holds(compare))) {
       const found = otherwise.map((key) => this.#recordAt(key, this.#revision));
       return { succeeded: false, revision: this.#revision, found };
@@ -68,6 +72,9 @@ export class SimEtcd {
   }
 
   compact(revision: bigint): void {
+    if (revision <= this.#compacted)
+      throw new EtcdError("COMPACTED", `revision ${revision} has been compacted`);
+    if (revision > this.#revision) throw new EtcdError("COMPACTED", `revision ${revision} is in the future`);
     this.#compacted = revision;
     for (const [key, versions] of this.#versions) {
       const last = versions.findLastIndex(({ modRevision }) => modRevision <= revision);
@@ -176,5 +183,22 @@ export class SimEtcd {
       else high = middle;
     }
     return low;
+  }
+}
+
+/** etcd checks all operations before it evaluates the compares. */
+function refuseInvalid(ops: readonly EtcdOp[]): void {
+  if (ops.length > TXN_OPS_MAX) throw new EtcdError("REJECTED", "too many operations in txn request");
+  const puts = new Set<string>();
+  for (const op of ops) {
+    if (op.kind !== "put") continue;
+    if (puts.has(op.key)) throw new EtcdError("REJECTED", "duplicate key given in txn request");
+    puts.add(op.key);
+  }
+  for (const op of ops) {
+    if (op.kind === "put") continue;
+    const { from, to } = op;
+    const overlaps = to === undefined ? puts.has(from) : [...puts].some((key) => key >= from && key < to);
+    if (overlaps) throw new EtcdError("REJECTED", "duplicate key given in txn request");
   }
 }
