@@ -56,7 +56,7 @@ describe("what the agent makes of its runtime", { concurrency: false }, () => {
       await agent.untilReady("one", "two");
       const before = await agent.containers();
       await host.containerd.stopDaemon();
-      await agent.until("it is told that the runtime is away", () =>
+      await agent.until("the log reports that the runtime is away", () =>
         /"part":"events".*impaired/.test(agent.log()),
       );
       for (const { pid } of before) assert.doesNotThrow(() => kill(pid, 0));

@@ -74,7 +74,7 @@ for (const [family, why] of [
     assert.equal(who(await askFrom(outside, "TCP", PLACES[family].host, NODE_PORT)), "a");
     await set({ endpoints: [] });
     for (const [place, answer] of await from("TCP", 80))
-      assert.equal(answer, "refused", `${place}: nobody serves`);
+      assert.equal(answer, "refused", `${place}: no endpoint serves`);
     await runCommand("ip", ["netns", "exec", outside, "busybox", "ping", "-c", "1", "-w", "10", ip]);
     await scene.set();
     assert.equal(

@@ -233,7 +233,7 @@ test("passthrough forwards the stream undecrypted, by the client's server name",
   for (let i = 0; i < 200 && seen.size < 2; i++) seen.add(await saidBy(https, "both.example.com"));
   assert.deepEqual([...seen].sort(), ["one", "two"]);
   assert.equal(await shownTo(https, "other.example.com"), "none");
-  assert.equal((await gateway.ask("pass.example.com", "/")).status, 404, "nothing is said of plain requests");
+  assert.equal((await gateway.ask("pass.example.com", "/")).status, 404, "no route covers plain requests");
 });
 
 test("what isn't TLS gets no answer on the encrypted port", async (t) => {

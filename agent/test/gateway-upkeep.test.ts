@@ -140,7 +140,7 @@ test("the proxy goes on while the agent is away, and after it was killed is back
       const answer = await gateway.ask("new.example.com", "/").catch(() => undefined);
       return answer?.status === 200;
     });
-    await until("and that is told", () => {
+    await until("and an event reports it", () => {
       const { events } = gateway;
       return events.filter((it) => it.startsWith("gateway-proxy-started")).length > starts;
     });
@@ -179,7 +179,7 @@ test("a node that is no gateway any more lets requests end, then stops the proxy
     "its files are gone",
     async () => (await stat(gateway.places.dir).catch(() => undefined)) === undefined,
   );
-  await until("that is told", () => gateway.gateway.status()?.ready === false);
+  await until("the status is not ready", () => gateway.gateway.status()?.ready === false);
   gateway.take({ full: true, hosts: [{ hostname: HOST, rules: [to("slow", { backends: [] })] }] });
   await until("it serves again", async () => {
     const again = await gateway.ask(HOST, "/").catch(() => undefined);
@@ -253,7 +253,9 @@ test("a port in use is reported, and used once it is free", async (t) => {
   const other = createServer();
   await new Promise<void>((resolve) => other.listen(gateway.ports.http, "127.0.0.1", resolve));
   gateway.take({ full: true, hosts: [{ hostname: HOST, rules: [to("a")] }] });
-  await until("it is told", () => /Address already in use/.test(gateway.gateway.status()?.message ?? ""));
+  await until("the status has the reason", () =>
+    /Address already in use/.test(gateway.gateway.status()?.message ?? ""),
+  );
   assert.equal(gateway.gateway.status()?.ready, false);
   await new Promise((resolve) => other.close(resolve));
   await until("it is ready", () => gateway.gateway.status()?.ready === true);

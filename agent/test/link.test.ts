@@ -29,7 +29,7 @@ test("joins with a token, stores its assignments and reports its pods", async (t
   coordinator.forget("p1");
   await until("the removal is known", () => !agent.pods.has("p1"));
   assert.deepEqual([...agent.journal.desired().keys()], ["p2"]);
-  await until("the revision is told", () => coordinator.lastRevision === coordinator.revision);
+  await until("the revision is acknowledged", () => coordinator.lastRevision === coordinator.revision);
 
   agent.outbox.put(aStatus("p2", { ready: true }));
   await until("the status arrives", () => coordinator.statuses.get("p2")?.ready === true);
@@ -137,7 +137,7 @@ test("a disk that can't be written refuses new pods one by one, ends others, and
   assert.match(agent.journalProblems.at(-1) ?? "", /the journal could not be written/);
   assert.equal(agent.pods.has("new"), false, "begun without a record");
   coordinator.stop("old");
-  await until("a pod that ends is told so", () => agent.pods.get("old")?.stopping === true);
+  await until("the pod is asked to stop", () => agent.pods.get("old")?.stopping === true);
   agent.outbox.put(aStatus("kept", { ready: true }));
   await until("statuses arrive", async () => {
     await clock.run(100);
@@ -314,7 +314,7 @@ test("newer identity tokens reach their pods at once, and older ones never come 
   coordinator.forget("p1");
   await until("gone", () => agent.pods.size === 0);
   coordinator.assign(assignment("first", 1_000));
-  await until("a pod of the same uid begins anew", () => token() === "first");
+  await until("a pod of the same uid starts without old state", () => token() === "first");
 });
 
 test("an assignment in several messages counts as one", async (t) => {
@@ -356,7 +356,7 @@ test("pods are measured as the coordinator asks, for as long as it is there", as
     [["p1", 7n]],
   );
   await coordinator.close();
-  await until("nobody asks any more", () => agent.asked.length === 2);
+  await until("the request is withdrawn", () => agent.asked.length === 2);
   assert.equal(agent.asked[1], undefined);
 });
 
@@ -368,14 +368,14 @@ test("passes a gateway's hosts on, and reports its state on each connection", as
   coordinator.sendGateway(update);
   await until("it is handed on", () => agent.gateway.taken.length === 1);
   assert.deepEqual(agent.gateway.taken, [update]);
-  assert.deepEqual(coordinator.gateway, [], "nothing is said of what nobody knows yet");
+  assert.deepEqual(coordinator.gateway, [], "an unknown state is not reported");
   const status = GatewayStatus.fromPartial({ ready: true, proxyVersion: "1", version: 3n });
   agent.gateway.become(status);
-  await until("it is told", () => coordinator.gateway.length === 1);
+  await until("the state is reported", () => coordinator.gateway.length === 1);
   await coordinator.close();
   const { authority, port } = coordinator;
   const again = await startCoordinator(t, { authority, port });
-  await until("it is told to the next", () => again.gateway.length === 1);
+  await until("the state is reported to the next coordinator", () => again.gateway.length === 1);
   assert.deepEqual([coordinator.gateway, again.gateway], [[status], [status]]);
 });
 

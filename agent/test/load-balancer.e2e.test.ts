@@ -27,7 +27,7 @@ describe("addresses of load balancers on a network", { concurrency: 3 }, () => {
       // The host that had it until now doesn't know yet.
       await two.tell({ ips: [ip], alone: true });
       await until(
-        "the client has heard",
+        "the client has received the announcement",
         async () => (await client.neighbour(ip)) === (await two.hardwareAddress()),
       );
       // On a busy machine a repetition of the first host's announcement may still arrive; the second host's follow it.

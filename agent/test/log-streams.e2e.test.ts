@@ -125,7 +125,7 @@ test("both streams apart and together, with times, since, tail and the run befor
 
   await letGo(uid, "c");
   const last = () => coordinator.statuses.get(uid)?.containers[0]?.lastTermination;
-  await agent.until("its end is told", () => last() !== undefined);
+  await agent.until("its end is reported", () => last() !== undefined);
   assert.deepEqual((last()?.message ?? "").split("\n").sort(), [
     "five",
     "four",

@@ -89,7 +89,7 @@ test(
     await agent.start();
     const last = () =>
       coordinator.statuses.get("talks")?.containers.find(({ name }) => name === "main")?.lastTermination;
-    await agent.until("its end is told", () => last() !== undefined);
+    await agent.until("its end is reported", () => last() !== undefined);
     assert.match(last()?.message ?? "", /^(?=.*one)(?=.*two)(?=.*three).*\nlast$/s);
     await agent.until("it runs again", async () => isSaid(await logs("talks")));
     const previous = (await logs("talks", { timestamps: true, previous: true })).trimEnd().split("\n");

@@ -34,7 +34,7 @@ test("a container whose log met a full disk goes on writing once there is room",
   assert.deepEqual(rescued, [], "its shim writes");
 
   await until("the disk is full", () => statfsSync(dir).bfree === 0, LIMIT_MS);
-  await until("its shim has given up", () => !shimWrites(id, logFile), LIMIT_MS);
+  await until("its shim has stopped writing", () => !shimWrites(id, logFile), LIMIT_MS);
   rmSync(filler);
   const before = statSync(logFile).size;
   await rescue.run([container]);
@@ -45,7 +45,7 @@ test("a container whose log met a full disk goes on writing once there is room",
 
   await it.runtime.stop(id, 0, t.signal);
   await it.runtime.remove([id], t.signal);
-  await until("nobody has the log open", () => writersOf(logFile).length === 0, LIMIT_MS);
+  await until("no process has the log open", () => writersOf(logFile).length === 0, LIMIT_MS);
 });
 
 function shimWrites(containerId: string, logFile: string): boolean {

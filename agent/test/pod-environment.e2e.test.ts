@@ -182,7 +182,7 @@ describe("what containers find on a real host", { concurrency: false }, () => {
   });
 
   test("devices for one pod at a time, kept over restarts of container and agent", LIMIT, async () => {
-    await agent.until("the node tells of them", () => coordinator.node?.allocatable[LENT] === "2");
+    await agent.until("the node reports them", () => coordinator.node?.allocatable[LENT] === "2");
     assert.equal(coordinator.node?.capacity[LENT], "2");
     assert.equal(coordinator.node?.capacity["example.com/absent"], "1");
     assert.equal(coordinator.node?.allocatable["example.com/absent"], "0");
@@ -213,7 +213,7 @@ describe("what containers find on a real host", { concurrency: false }, () => {
   });
 
   test("the runtime of its class, and no class that isn't there", LIMIT, async () => {
-    await agent.until("the node tells of it", () => coordinator.node !== undefined);
+    await agent.until("the node reports its classes", () => coordinator.node !== undefined);
     assert.deepEqual(coordinator.node?.runtimeClasses, ["plain"]);
     const withClass = (runtimeClassName: string) => ({
       podConfig: PodConfig.fromPartial({ runtimeClassName }),
@@ -277,7 +277,7 @@ describe("what containers find on a real host", { concurrency: false }, () => {
     coordinator.assign({ ...pod, claims: [{ name: "db", capacityBytes: 16n * 2n ** 20n }] });
     await agent.untilReady("claimer");
     await inside("claimer", "sh", "-c", "echo kept > /data/word");
-    await agent.until("the claim is told", () => coordinator.node?.claims.length === 1);
+    await agent.until("the claim is reported", () => coordinator.node?.claims.length === 1);
     const { namespace, name, capacityBytes, podUids } = coordinator.node?.claims[0] ?? {};
     assert.deepEqual([namespace, name, capacityBytes, podUids], ["shop", "db", 16n * 2n ** 20n, ["claimer"]]);
 
@@ -287,7 +287,7 @@ describe("what containers find on a real host", { concurrency: false }, () => {
     coordinator.sendDelta({ claimRemovals: [removal] });
     await agent.until("it is removed", () => coordinator.claimsRemoved.length === 1);
     assert.deepEqual(coordinator.claimsRemoved, [removal]);
-    await agent.until("that is told", () => coordinator.node?.claims.length === 0);
+    await agent.until("the claim's removal is reported", () => coordinator.node?.claims.length === 0);
   });
 
   function messagesOf(uid: string): string {

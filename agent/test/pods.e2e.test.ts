@@ -75,7 +75,7 @@ describe("whole pods on a real containerd", { concurrency: false }, () => {
     coordinator.statuses.clear();
     const told = coordinator.history.length;
     await agent.start();
-    await eventually("web is told", () => coordinator.statuses.has("web"));
+    await eventually("web is reported", () => coordinator.statuses.has("web"));
     await eventually("probed anew", () => statusOf("web").ready);
     const since = coordinator.history.slice(told).filter(({ uid }) => uid === "web");
     assert.ok(

@@ -115,7 +115,7 @@ function checkRules(history: History, eager: boolean): void {
     const spec = probes[kind];
     const of = byKind.get(kind) ?? [];
     if (spec === undefined) {
-      assert.deepEqual(of, [], `${kind} is asked without being wanted`);
+      assert.deepEqual(of, [], `${kind} is probed without a probe in the spec`);
       continue;
     }
     checkTimes(of, spec, eager);

@@ -85,7 +85,7 @@ function testWays(check: Check): void {
 
 function testRefusals(check: Check): void {
   check(
-    "a service that nobody serves is refused at once, as is an address of no service",
+    "refuses connections at once to a service without endpoints and to an address of no service",
     async ({ set, endpoints, a }, { family, virtualIp, unusedVirtualIp }) => {
       await set({ endpoints: [endpoints.a] });
       await set({ endpoints: [] });
@@ -189,7 +189,7 @@ function testChanges(check: Check): void {
       await runCommand("nft", ["flush", "map", ip, servicesTable, "addresses"]);
       await set({ endpoints: [endpoints.b], virtualIps: [otherVirtualIp] });
       assert.equal(who(await ask("TCP", otherVirtualIp, 80)), "b");
-      assert.equal(problems.length, 1, "the table was made anew");
+      assert.equal(problems.length, 1, "the table was created again");
     },
   );
 

@@ -387,7 +387,7 @@ test("without loop devices limits are measured, and an exceeded limit is reporte
   for (const name of ["scratch", "claim"])
     await writeUpTo(join(await sourceOf(volumes, "a", name), "x"), 3 * MIB);
   await clock.run(10_000);
-  await until("both are told", () => host.excesses.length === 2);
+  await until("both are reported", () => host.excesses.length === 2);
   assert.deepEqual(
     host.excesses.map(({ podUid, message }) => [podUid, message]),
     [

@@ -51,7 +51,7 @@ test("roll names the new authority", async () => {
 
 test("retire asks first, and shows the coordinator's refusal", async () => {
   const asked = await forage("ca retire");
-  assert.match(asked.stderr, /there is no terminal to ask on: say --yes/);
+  assert.match(asked.stderr, /there is no terminal for the confirmation: repeat the command with --yes/);
   assert.equal(fake.requests("retireAuthority").length, 0);
   const { stdout } = await forage("ca retire --yes");
   assert.equal(stdout, "authority new-pin is the cluster's only one\n");

@@ -90,7 +90,7 @@ describe("delete", () => {
   test("everything only when it is meant", async () => {
     const { exitCode, stderr } = await forage("delete --all -n shop");
     assert.equal(exitCode, 1);
-    assert.match(stderr, /there is no terminal to ask on: say --yes/);
+    assert.match(stderr, /there is no terminal for the confirmation: repeat the command with --yes/);
     assert.deepEqual(fake.requests("delete"), []);
     assert.equal((await forage("delete --all --yes -n shop")).exitCode, 0);
     assert.deepEqual(fake.requests("delete"), [{ namespace: "shop", resources: [], labels: {}, all: true }]);

@@ -339,7 +339,7 @@ describe("describe", () => {
       (await forage("describe cs/shpo")).stderr,
       /there is no container_service "shpo" .*did you mean "shop"/,
     );
-    assert.match((await forage("describe shop")).stderr, /say what it is: container_service\/shop/);
+    assert.match((await forage("describe shop")).stderr, /its kind is missing: container_service\/shop/);
     assert.match(
       (await forage("describe servce/x")).stderr,
       /there is no kind "servce" \(did you mean "service"\?\)/,

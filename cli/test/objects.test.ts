@@ -95,7 +95,7 @@ describe("objects", { timeout: 120_000 }, () => {
     const env = file("bad-env", "A=1\nno value here\n");
     for (const [line, message] of [
       ["secret set s", /there are no values/],
-      ["secret set s --from-file -", /say under which key/],
+      ["secret set s --from-file -", /the key is missing/],
       ["secret set s --from-file a=- --from-file b=-", /standard input can be read only once/],
       ["secret set s --from-file none", /none is not there/],
       [`secret set s --from-file ${coordinator.dir}`, /is a directory/],

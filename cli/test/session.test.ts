@@ -261,7 +261,7 @@ describe("logs", LIMIT, () => {
     });
     assert.match(
       (await forage("logs svc/front")).stderr,
-      /svc\/front has no pods; say container_service\/web/,
+      /svc\/front has no pods; try container_service\/web/,
     );
     assert.match((await forage("logs web --tail all")).stderr, /--tail: "all" is no number of lines/);
   });

@@ -37,12 +37,12 @@ for (const [name, change, problem] of [
     /missing after entry 2: the next one is 4/,
   ],
   [
-    "a missing first entry of which nothing is said",
+    "a missing first entry without a record of its removal",
     (lines: string[]) => [lines[0] ?? "", ...lines.slice(2)],
     /missing after entry 1/,
   ],
   [
-    "an entry that was sealed anew",
+    "an entry that was sealed again",
     (lines: string[]) => [...lines.slice(0, 2), resealed(lines), ...lines.slice(3)],
     /entry 4 does not continue the chain/,
   ],

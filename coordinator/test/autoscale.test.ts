@@ -28,7 +28,7 @@ test("cpu: pods are measured on their nodes, and replicas follow, up and down", 
   const world = await startWorld(t, {}, OFTEN);
   const agent = await HollowAgent.start(world);
   await world.forage().applyResources(aRequest("a1", [scaled({ targetCpuUtilizationPercent: 50 })]));
-  await until("it is asked for one pod", () => agent.metricsRequests.length === 1);
+  await until("metrics of one pod are requested", () => agent.metricsRequests.length === 1);
   assert.deepEqual(
     agent.metricsRequests.map(({ usage: asked, scrape }) => [asked, scrape]),
     [[true, undefined]],
@@ -44,7 +44,10 @@ test("cpu: pods are measured on their nodes, and replicas follow, up and down", 
   agent.measure = () => usage(0.01);
   await until("one is enough", async () => (await web(world)).readyReplicas === 1);
   await until("one is measured", () => agent.metricsRequests.length === 1);
-  await until("both are told", async () => (await scaleEvents(world)).join() === "ScaledUp,ScaledDown");
+  await until(
+    "both events are published",
+    async () => (await scaleEvents(world)).join() === "ScaledUp,ScaledDown",
+  );
 });
 
 test("a metric that is pushed decides until it runs out; then nothing changes", LIMIT, async (t) => {
@@ -96,7 +99,7 @@ test("reads pods' own metrics by name, at the place that their annotations name"
     .applyResources(
       aRequest("a2", [aContainerService("web", { scaling: { replicas: 4 }, podConfig: { annotations } })]),
     );
-  await until("nothing is asked for any more", () => agent.metricsRequests.length === 0);
+  await until("no metrics are requested any more", () => agent.metricsRequests.length === 0);
   assert.deepEqual([...agent.assignments.keys()], uids, "the pods are the same");
   assert.equal((await web(world)).autoscaling, undefined);
 });
@@ -115,7 +118,7 @@ test("the size given is the one to begin with; a later one changes nothing, limi
       );
   await apply("a1", 3, { maxReplicas: 5 });
   await until("three are ready", async () => (await web(world)).readyReplicas === 3);
-  await until("it was looked at", async () => (await web(world)).autoscaling !== undefined);
+  await until("the autoscaler has evaluated it", async () => (await web(world)).autoscaling !== undefined);
   await apply("a2", 1, { maxReplicas: 5 });
   await until("the limit is known", async () => (await web(world)).autoscaling?.currentReplicas === 3);
   assert.equal((await web(world)).replicas, 3);

@@ -32,7 +32,7 @@ test("a hostname gets a certificate that leads to the authority's root", async (
     world.events.map(({ reason, name }) => [reason, name]),
     [["CertificateIssued", HOST]],
   );
-  assert.deepEqual(world.controller.challenges(), [], "what was asked for once is taken down");
+  assert.deepEqual(world.controller.challenges(), [], "challenges are removed after use");
 });
 
 test("nonces that the authority refuses cost no certificate", async (t) => {
@@ -90,7 +90,7 @@ test("the authority isn't asked to look before the gateways answer", async (t) =
   await until("the challenge is posted", () => world.controller.challenges().length === 1);
   const [challenge] = world.controller.challenges();
   assert.equal(challenge?.hostname, HOST);
-  await until("the authority knows of the order", () =>
+  await until("the authority has the order", () =>
     /There are now \d+ (orders|authorizations)/.test(pebble.readLog()),
   );
   assert.deepEqual(world.asked, []);

@@ -21,8 +21,8 @@ test("a route that terminates TLS and names no secret gets a certificate of the 
   const [leaf = ""] = splitCertificates(chainPem);
   assert.ok(new X509Certificate(leaf).verify(root.publicKey));
 
-  // Events are written a moment after what they tell of.
-  await until("an event tells of it", async () => {
+  // Events are written a moment after the change.
+  await until("the event is published", async () => {
     const { events } = await world
       .operator()
       .listEvents({ namespace: "", filter: undefined, limit: 0, after: 0n });

@@ -79,13 +79,13 @@ test(
       return pods.length === 0;
     });
     assert.deepEqual(await world.operator().deleteObject(CLAIM_REF), { pending: true });
-    await until("the node is told", () => agent.claimRemovals.length > 0);
+    await until("the node is ordered to remove the claim", () => agent.claimRemovals.length > 0);
     assert.deepEqual(agent.claimRemovals, [{ namespace: "shop", name: "data" }]);
     await assert.rejects(put(world, "data", { $case: "claim", value: {} }), {
       code: status.FAILED_PRECONDITION,
     });
     const again = agent.again();
-    await until("it is told again when it comes back", () => again.claimRemovals.length === 1);
+    await until("the order is repeated when the node reconnects", () => again.claimRemovals.length === 1);
     const claims = [{ namespace: "shop", name: "data" }];
     const done = { $case: "claimsRemoved" as const, value: { claims } };
     stranger.say(done);

@@ -21,7 +21,10 @@ test("a service begins once the job that it depends on is complete", LIMIT, asyn
   const watching = watchToEnd(world, rolloutId).then((all) => lines.push(...all));
   await until("the job runs", () => agent.assignments.size === 1);
   const message = () => messageOf(world, rolloutId, "web");
-  await until("it is told", async () => (await message()) === "waits for job/migrate: 0 of 1 completed");
+  await until(
+    "the rollout shows the dependency",
+    async () => (await message()) === "waits for job/migrate: 0 of 1 completed",
+  );
   assert.deepEqual(kindsOn(agent), ["job"]);
   for (const pod of agent.assignments.values()) agent.report(endedPod(pod, 0));
   await watching;

@@ -39,7 +39,7 @@ test("a drained node's only replica is stopped once another is ready elsewhere",
     (await fleet.allPods()).map((pod) => pod.node),
     ["n2"],
   );
-  await until("it is told", async () => {
+  await until("the event is published", async () => {
     const reasons = await fleet.reasons();
     return reasons.includes("DrainStarted") && reasons.includes("DrainFinished");
   });

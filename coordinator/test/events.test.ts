@@ -34,7 +34,7 @@ test("a pod that no node takes says why", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world, { cpu: "10m" });
   await applyWeb(world);
-  await until("it is told", async () => (await reasons(world, "Unschedulable")).length === 2);
+  await until("the events are published", async () => (await reasons(world, "Unschedulable")).length === 2);
   const [event] = await reasons(world, "Unschedulable");
   assert.equal(event?.type, "Warning");
   assert.match(event?.message ?? "", /insufficient cpu/);
@@ -86,7 +86,10 @@ test("a stream sends new events, and resumes where it broke", LIMIT, async (t) =
 test("callers see their namespaces only, and nodes only those who see all", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world);
-  await until("the node is told of", async () => (await reasons(world, "NodeJoined", "")).length === 1);
+  await until(
+    "the node's event is published",
+    async () => (await reasons(world, "NodeJoined", "")).length === 1,
+  );
   assert.deepEqual(await list(world, { kind: "node" }), [], "not in a namespace");
   const shop = world.operator(await world.token("viewer", ["shop"]));
   await assert.rejects(shop.listEvents({ ...everything, namespace: "" }), { code: 7 });
@@ -136,7 +139,7 @@ test("over HTTP they come as JSON, and as a stream that resumes", LIMIT, async (
   const rest = await readStream(url, { ...headers, "last-event-id": String(ids.at(-1)) }, (text) =>
     text.includes("\nid: "),
   );
-  assert.doesNotMatch(rest, /event: event/, "nothing is told twice");
+  assert.doesNotMatch(rest, /event: event/, "no event is sent twice");
   for (const [path, status] of [
     [url.replace("/shop/", "/other/"), 403],
     [`http://127.0.0.1:${world.coordinator.http.port}/api/v1/events`, 403],

@@ -31,7 +31,7 @@ test("a lost node is forgotten with its pods, and refused when it returns", LIMI
     return all.length === 4 && all.every((pod) => pod.node === "n2" && pod.status?.ready);
   });
   const back = fleet.agent("n1").again();
-  await until("it is told", () => back.ended !== undefined);
+  await until("its stream is ended", () => back.ended !== undefined);
   const error = back.ended as ServiceError;
   assert.equal(error.code, status.UNAUTHENTICATED);
   assert.match(
@@ -66,7 +66,7 @@ test("a connected node is removed only with force, and its session ends at once"
   await fleet.apply(aContainerService("web", { scaling: { replicas: 2 } }));
   await fleet.operator.forgetNode({ name: "n1", force: true });
   const agent = fleet.agent("n1");
-  await until("it is told", () => agent.ended !== undefined);
+  await until("its stream is ended", () => agent.ended !== undefined);
   const { code, details } = agent.ended as ServiceError;
   assert.match(`${code} ${details}`, /7 node n1 was removed: join again with a new token/);
   await until("the other has all", async () => {

@@ -34,7 +34,7 @@ test("a changed job runs again, after what ran before has stopped", LIMIT, async
   const second = await world.forage().applyResources(aRequest("a2", [changed]));
   const [superseded] = (await watchToEnd(world, rolloutId)).slice(-1);
   assert.equal(superseded, `job/migrate FAILED superseded by rollout ${second.rolloutId}`);
-  await until("the old one is told to stop", () =>
+  await until("the old pod is ordered to stop", () =>
     [...agent.assignments.values()].some(({ stopping }) => stopping),
   );
   assert.equal(agent.assignments.size, 1, "and the new one waits");

@@ -44,7 +44,7 @@ test("of two sessions of one node the newer wins, and gets everything", LIMIT, a
     (await world.forage().applyResources(aRequest("a1", [aContainerService("web")]))).rolloutId,
   );
   const second = first.again();
-  await until("the older one is told", () => first.ended !== undefined);
+  await until("the older session is ended", () => first.ended !== undefined);
   assertEnded(first, status.ABORTED, /newer session/);
   await until("the newer one has all pods", () => second.assignments.size === 2);
   const [node] = (await world.operator().listNodes({})).nodes;
@@ -54,7 +54,7 @@ test("of two sessions of one node the newer wins, and gets everything", LIMIT, a
 test("what a node reports that can't be true is refused by its field", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world, { cpu: "lots" });
-  await until("it is told", () => agent.ended !== undefined);
+  await until("its stream is ended", () => agent.ended !== undefined);
   assertEnded(agent, status.INVALID_ARGUMENT, /node\.allocatable\[cpu\]: "lots" is not a quantity/);
   const other = await HollowAgent.start(world, { name: "n2" });
   other.say({ $case: "nodeReport", value: NodeReport.fromPartial({ allocatable: { memory: "-1" } }) });
@@ -127,7 +127,7 @@ test("a silent node stays ready for the grace period, and no longer", LIMIT, asy
   agent.close();
   const ready = async (): Promise<boolean> => (await world.operator().listNodes({})).nodes[0]?.ready ?? false;
   assert.equal(await ready(), true);
-  await until("it is given up", async () => !(await ready()));
+  await until("the node is unreachable", async () => !(await ready()));
   assert.ok((await podsOf(world, "web")).every(({ nodeLost }) => nodeLost));
   agent.again();
   await until("it is back", ready);

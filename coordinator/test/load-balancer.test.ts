@@ -27,7 +27,9 @@ test(
     assert.match(loadBalancerIps.join(), /^192\.0\.2\.5[01]$/);
     assert.equal(virtualIps.length, 1);
     const told = (agent: HollowAgent) => agent.services.get("shop/web");
-    await until("agents are told", () => agents.every((it) => told(it)?.announcedBy === announcedBy));
+    await until("the agents have the new announcer", () =>
+      agents.every((it) => told(it)?.announcedBy === announcedBy),
+    );
     assert.deepEqual(
       agents.map((it) => [told(it)?.loadBalancerIps, told(it)?.announcedAlone, told(it)?.type]),
       agents.map(() => [loadBalancerIps, false, "LoadBalancer"]),
@@ -41,7 +43,7 @@ test(
     );
     const now = (await announced(world, "web")).announcedBy;
     const back = lost.again();
-    await until("the node is back, and told", () => told(back)?.announcedBy === now);
+    await until("the node is back, and has the new announcer", () => told(back)?.announcedBy === now);
     await world.restart();
     assert.equal(
       (await announced(world, "web")).announcedBy,
@@ -74,7 +76,7 @@ test(
     await until("it has no address", async () =>
       /no address for its load balancer/.test(await message("late")),
     );
-    await until("an event tells why", async () => {
+    await until("an event has the reason", async () => {
       const { events } = await world
         .operator()
         .listEvents(ListEventsRequest.fromPartial({ namespace: "shop" }));

@@ -154,7 +154,7 @@ test("a loss is remembered over a restart of the coordinator", LIMIT, async (t) 
   assert.equal(node.unreachable, true);
   assert.equal(node.message, "it has not connected since the coordinator started");
   assert.deepEqual(node.notReadySince, notReadySince);
-  assert.equal((await nodeOf(world, "n2")).ready, true, "the others are believed in");
+  assert.equal((await nodeOf(world, "n2")).ready, true, "the others stay ready");
   agents[0]?.again();
   agents[1]?.again();
   await until("it is back", async () => (await nodeOf(world, "n1")).ready);

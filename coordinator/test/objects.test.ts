@@ -102,7 +102,9 @@ test("volumes and the annotation keep pods as they are, and deliver the change t
   const uids = assigned(agent).map(({ uid }) => uid);
   assert.equal(uids.length, 4);
   await putSecret(world, "db", { password: "two" });
-  await until("all hear of it", () => assigned(agent).every((pod) => valueIn(pod, "password") === "two"));
+  await until("all pods have the new value", () =>
+    assigned(agent).every((pod) => valueIn(pod, "password") === "two"),
+  );
   assert.deepEqual(
     assigned(agent)
       .map(({ uid }) => uid)

@@ -44,7 +44,7 @@ test(
     agent.reportPulls();
     const lines = await watchToEnd(world, rolloutId);
     assert.match(lines.at(-1) ?? "", /SUCCEEDED/);
-    await until("nothing more is asked for", () => agent.prefetches.length === 0);
+    await until("no prefetches are requested any more", () => agent.prefetches.length === 0);
   },
 );
 

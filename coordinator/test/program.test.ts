@@ -77,7 +77,7 @@ test("tasks end with 0 when they are done, with 1 when they fail, and name what 
     ],
     [
       2,
-      /Replace the store in .*\n.*no terminal to ask on: give --yes/,
+      /Replace the store in .*\n.*no terminal for the confirmation: repeat the command with --yes/,
       "restore",
       file,
       "--replace",

@@ -258,7 +258,7 @@ test("a secret that breaks the pods is rolled back with its version, which stays
     "the new version has failed",
     async () => (await world.operator().listRevisions(SERVICE)).revisions.length === 2,
   );
-  await until("the first revision is in force", async () => (await inForce()) === 1);
+  await until("the first revision is effective", async () => (await inForce()) === 1);
   await until("its pods are there", () => agent.assignments.size === 2);
   assert.deepEqual([...agent.assignments.values()].map(version), good);
 });

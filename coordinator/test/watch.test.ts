@@ -71,10 +71,10 @@ test("a watcher that stalls gets the newest state, and delays no other", LIMIT, 
   for (let change = 0; change < changes; change++) {
     const message = `${change} ${"x".repeat(2_000)}`;
     agent.report(...pods.map((pod) => waitingPod(pod, "ImagePull", message)));
-    await until("the attentive one hears of it", () => last.includes(` ${change} x`));
+    await until("the attentive subscriber has the change", () => last.includes(` ${change} x`));
   }
   agent.report(...pods.map((pod) => agent.running(pod)));
-  await until("the attentive one hears the end", () => last.endsWith("2/2 ready"));
+  await until("the attentive subscriber has the end", () => last.endsWith("2/2 ready"));
   const rest = [];
   for (let next = await reading.next(); !next.done; next = await reading.next())
     rest.push(describeEvent(next.value));

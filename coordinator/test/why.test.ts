@@ -15,7 +15,7 @@ test("a pod that no node takes: every node with its reason, and what would help"
   await apply(world);
   const name = await firstPod(world);
   await until(
-    "both nodes were looked at",
+    "the cause names both nodes",
     async () => (await ask(world, "pod", name)).causes[0]?.details.length === 2,
   );
   const { healthy, summary, causes } = await ask(world, "pod", name);

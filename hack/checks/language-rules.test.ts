@@ -29,6 +29,9 @@ test("finds each habit once in a text", () => {
     ["Returns what is to be stopped.", ["is to be"]],
     ["Waits so that it does not block.", ["double negative"]],
     ["The node hears of the route.", ["software as a person"]],
+    ["Tell all that is known of a node", ["imperative of speech"]],
+    ["no pod is named; say which", ["imperative of speech"]],
+    ["Look up the address.", []],
     ["Returns the pods that run on a node.", []],
   ];
   for (const [text, rules] of cases) assert.deepEqual(marksOf(text), rules, text);

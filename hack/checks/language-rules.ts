@@ -40,14 +40,33 @@ const RULES: readonly Rule[] = [
     pattern: /\b(?:so that [^.,;]{0,60}\bnot\b|nothing but|not nothing|no\w* [^.,;]{0,30}\bnothing\b)/i,
   },
   {
+    name: "imperative of speech",
+    pattern: /(?:^|[.:;] )(?:[Tt]ell|[Ss]ay|[Ll]ook(?!-?s?[ -]?up| for\b|-around))\b/,
+  },
+  {
     name: "software as a person",
     pattern:
       /\b(?:believe[sd]?|believing|(?:tells|told|telling)\b(?! apart)|hears?|heard|doubts?|doubted|wants|wanted|said|knows of|asks for|asked for|looks? at|looked at|is owed|comes again|gives up|given up)\b/i,
   },
 ];
 
+/** Texts that are data of tests, with the reasons. */
+const EXCEPTIONS: ReadonlyMap<string, string> = new Map([
+  ['secret db has no key "nobody"', "a name of Unix"],
+  ["exec nobody -- true", "a name of Unix"],
+  ["workspace ls --owner nobody", "a name of Unix"],
+  ["cat /etc/resolv.conf; nslookup nobody.e2e.svc.cluster.local", "a name of Unix"],
+  ["/say.sh: image hello forage $(WHO) $(NOBODY) $(LAST) $WHO\\n", "a name of a variable"],
+  ["REVISION  GOOD  IN FORCE  PODS  AGE  IMAGE   CHANGE CAUSE", "a column whose name scripts may read"],
+  [
+    "Normal Stopped: nothing of it is left on node n1",
+    "no negation: the rule takes the event's reason for one",
+  ],
+]);
+
 /** Returns the first mark of each rule that a text has. */
 export function findMarks(text: Text): readonly Mark[] {
+  if (EXCEPTIONS.has(text.text)) return [];
   // Names in code are not words.
   const prose = text.text.replaceAll(/`[^`]*`/g, "`…`");
   return RULES.flatMap(({ name, pattern, kinds }) => {

@@ -24,12 +24,24 @@ interface Token {
 
 const TOKENS =
   /(?<block>\/\*[\s\S]*?\*\/)|(?<line>\/\/[^\n]*)|(?<string>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`)|(?<regex>(?<=[=(,:!&|?{};\n]\s*)\/(?![*/])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n])+\/[a-z]*)/g;
+// A `#` that begins a line or follows a space, outside of quotes.
+const HASH_COMMENT = /^(?:[^#"'\n]|"[^"\n]*"|'[^'\n]*'|(?<=\S)#)*?(?<=^|\s)#(?!!)(?<text>.*)$/;
+const YAML_VALUE = /^\s*(?:- )?[\w.-]+: +(?!["'|>{[&*])(?<text>.*)$|^\s*(?:- )?[\w.-]+: +"(?<quoted>[^"]*)"/;
 const TEST_CALL = /\b(?:test|it|describe|suite)(?:\.\w+)?\(\s*$/;
 // Shorter ones are identifiers, keys and event names.
 const PROSE = /\S+\s+\S+\s+\S+/;
 const MARKDOWN_CODE = /^```[\s\S]*?^```|`[^`\n]*`/gm;
 
-/** Reads the texts of all sources, tests and pages of the repository. */
+// Contracts that others wrote stay as they are.
+const OWN_CONTRACTS = "proto/forage/**/*.proto";
+const SETTINGS = ["{systemd,examples,.github}/**/*.{yaml,yml,service,conf}", "proto/*.yaml"];
+const SCRIPTS = [
+  "hack/{up,down,lab,test,install,forage,package}",
+  "hack/**/*.sh",
+  "hack/packaging/scripts/*",
+];
+
+/** Reads the texts of all sources, tests, settings, scripts and pages of the repository. */
 export function readTexts(root: string): readonly Text[] {
   const find = (pattern: string) =>
     globSync(pattern, { cwd: root }).filter((path) => !/(^|\/)(node_modules|gen|dist)\//.test(path));
@@ -39,8 +51,11 @@ export function readTexts(root: string): readonly Text[] {
     (path) => !path.includes("checks/language-rules"),
   );
   const pages = [...find("docs/**/*.md"), ...find("*.md")];
+  const hashed = [...SETTINGS, ...SCRIPTS].flatMap(find);
   return [
     ...sources.sort().flatMap((path) => scanSourceTexts(path, read(path))),
+    ...find(OWN_CONTRACTS).flatMap((path) => scanContractTexts(path, read(path))),
+    ...hashed.flatMap((path) => scanHashTexts(path, read(path))),
     ...pages.sort().flatMap((path) => scanMarkdownTexts(path, read(path))),
   ];
 }
@@ -77,11 +92,38 @@ export function scanSourceTexts(path: string, source: string): readonly Text[] {
       const text = raw.slice(1, -1).replaceAll(/\$\{[^}]*\}/g, "X");
       const title = TEST_CALL.test(source.slice(Math.max(0, begin - 40), begin));
       if (title) texts.push({ path, line, kind: "test-title", text });
-      else if (PROSE.test(text) && !path.endsWith(".test.ts"))
-        texts.push({ path, line, kind: "string", text });
+      else if (PROSE.test(text)) texts.push({ path, line, kind: "string", text });
     }
   }
   return texts;
+}
+
+/** Returns the comments of a .proto file. Those above a declaration are doc comments. */
+export function scanContractTexts(path: string, source: string): readonly Text[] {
+  const lines = source.split("\n");
+  return scanSourceTexts(path, source).flatMap((text) => {
+    if (text.kind !== "comment") return [];
+    const isTrailing = !lines[text.line - 1]?.trimStart().startsWith("/");
+    return [{ ...text, kind: isTrailing ? "comment" : "doc-comment" }];
+  });
+}
+
+/** Returns the comments of a script, a unit or a YAML file, and the prose among a YAML file's values. */
+export function scanHashTexts(path: string, source: string): readonly Text[] {
+  const texts: Text[] = [];
+  for (const [index, content] of source.split("\n").entries()) {
+    const line = index + 1;
+    const comment = HASH_COMMENT.exec(content)?.groups?.text?.trim();
+    const last = texts.at(-1);
+    const ofPrevious = last?.kind === "comment" && content.trimStart().startsWith("#");
+    if (comment && ofPrevious && last.line + last.text.split("\n").length === line)
+      texts[texts.length - 1] = { ...last, text: `${last.text}\n${comment}` };
+    else if (comment) texts.push({ path, line, kind: "comment", text: comment });
+    const value = /\.ya?ml$/.test(path) ? YAML_VALUE.exec(content)?.groups : undefined;
+    const text = value?.text ?? value?.quoted ?? "";
+    if (PROSE.test(text) && !text.startsWith("#")) texts.push({ path, line, kind: "string", text });
+  }
+  return texts.map((text) => ({ ...text, text: text.text.replaceAll("\n", " ") }));
 }
 
 /** Returns a TypeScript source of the same length in which comments, strings and regular expressions are spaces. */

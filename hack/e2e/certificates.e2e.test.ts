@@ -147,13 +147,13 @@ describe("certificates of an authority, by ACME through a real gateway", { concu
       );
       assert.equal(condition.status ?? false, false);
       assert.match(condition.message ?? "", /lost\.example\.test: .*refused/i);
-      // Events are written in the background, after the state that they tell about.
+      // Events are written in the background, after the state that they report.
       await waitFor(
         async () => {
           const events = await system.ask<{ reason: string }[]>(["events", "--for", `certificate/${LOST}`]);
           return events.some(({ reason }) => reason === "CertificateFailed");
         },
-        { what: "an event tells of the failure", limitMs: 30_000, everyMs: 200 },
+        { what: "an event reports the failure", limitMs: 30_000, everyMs: 200 },
       );
       assert.equal((await served()).status, 200);
     },

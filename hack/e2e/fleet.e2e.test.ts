@@ -130,8 +130,8 @@ describe("a fleet of two nodes with networks of their own", { concurrency: false
         (await fleet.ask<{ name: string; ready?: boolean }[]>(["node", "ls"])).some(
           ({ name, ready }) => name === lost?.name && ready !== true,
         );
-      await waitFor(gone, { what: "the node is given up", limitMs: LIMIT_MS });
-      t.diagnostic(`given up after ${seconds(sinceMs)} s`);
+      await waitFor(gone, { what: "the node is unreachable", limitMs: LIMIT_MS });
+      t.diagnostic(`unreachable after ${seconds(sinceMs)} s`);
       await waitFor(replaced, { what: "both pods serve on the node that is left", limitMs: LIMIT_MS });
       t.diagnostic(`its pods were replaced after ${seconds(sinceMs)} s`);
       const names = (await serving("web")).map(({ name }) => name).sort();

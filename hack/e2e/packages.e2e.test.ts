@@ -54,7 +54,7 @@ test("packages install, run, upgrade, downgrade and leave configuration and stat
   assert.ok(!existsSync(host.path("usr/lib/forage/agent.mjs")));
   host.run("dpkg", "--purge", "forage-agent");
   assert.ok(!existsSync(agentConfig));
-  assert.ok(existsSync(claim), "data of claims are only deleted when the operator has said so");
+  assert.ok(existsSync(claim), "claims' data is deleted only by an operator's order");
 
   install(first.filter((path) => path.includes("forage-agent_")));
   const answer = "forage-agent forage-agent/remove-state boolean true\n";

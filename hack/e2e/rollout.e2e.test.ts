@@ -63,7 +63,7 @@ describe("rollouts of real containers", { concurrency: false }, () => {
     const about = (...words: string[]) => system.forage(["-n", "e2e", ...words]);
     const agentDir = join(host.dir, "agent");
     await waitFor(() => !existsSync(join(agentDir, "pods", failed.uid)), {
-      what: "nothing but the kept logs is left of the failed pod",
+      what: "only the kept logs are left of the failed pod",
       limitMs: WAIT_MS,
     });
     await system.agent.kill();

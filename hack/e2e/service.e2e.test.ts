@@ -145,7 +145,7 @@ describe("a real service on a real host", { concurrency: false }, () => {
     const [id = ""] = containerIds(pods.slice(0, 1));
     await host.nerdctl(["kill", "--signal", "KILL", id]);
     await waitFor(async () => restarts(await getPods(system)) === 1, {
-      what: "the restart is told",
+      what: "the restart is reported",
       limitMs: 90_000,
     });
     const ready = await waitForReadyPods(system, 4);

@@ -147,7 +147,7 @@ describe("sessions with real containers", { concurrency: false }, () => {
       await assert.rejects(talk(nobody, Buffer.from("x")), { code: "ECONNRESET" });
       const refusal = "connection refused: nothing in the pod listens on port 7003";
       await waitFor(() => said().includes(refusal), {
-        what: "the refusal is told",
+        what: "the refusal is printed",
         limitMs: 60_000,
         explain: said,
       });

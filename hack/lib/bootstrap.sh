@@ -1,5 +1,5 @@
-# Sourced by the programs in hack/: makes node 24 and the packages ready, then the rest is TypeScript.
-# Needs nothing but Debian: node and npm come from apt when there are none (npm then brings node 24 itself).
+# Sourced by the programs in hack/. Installs Node 24 and the npm packages. Everything else is TypeScript.
+# Requires only Debian: if node and npm are missing, they come from apt, and npm then installs Node 24.
 
 say() { printf '%s\n' "$*" >&2; }
 
@@ -37,7 +37,7 @@ install_npm() {
   rm -f "$log"
 }
 
-# npm's own record in node_modules tells what is installed; it is older than the lock file when that has changed.
+# npm records what is installed in node_modules. The record is older than the lock file after the lock file has changed.
 packages_are_current() {
   [ -x "$FORAGE_NODE" ] && [ node_modules/.package-lock.json -nt package-lock.json ] && [ node_modules/.package-lock.json -nt package.json ]
 }

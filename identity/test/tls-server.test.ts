@@ -131,7 +131,7 @@ describe("TlsServer", { timeout: 300_000 }, () => {
     denied.add(bad.serial);
     await until(() => badTalk.ended !== undefined, "the revoked stream ends", 20_000);
     assert.equal(badTalk.ended?.code, grpc.status.UNAVAILABLE);
-    await until(() => talks.ended === 1, "its handler is told");
+    await until(() => talks.ended === 1, "its handler has ended");
     goodTalk.say();
     await until(() => goodTalk.echoes === 2, "the other stream lives on");
     assert.deepEqual(

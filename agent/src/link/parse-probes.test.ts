@@ -23,7 +23,7 @@ const HANDLERS: readonly (readonly [what: string, given: object, gives: ProbeHan
     },
   ],
   [
-    "http_get with nothing but a port",
+    "http_get with a port only",
     { $case: "httpGet", value: { port: 80 } },
     { type: "http", scheme: "HTTP", port: 80, path: "/", headers: [] },
   ],
@@ -112,7 +112,7 @@ for (const [what, probe, problem] of [
 }
 
 for (const [what, hooks, problem] of [
-  ["no action", { preStop: {} }, /pre_stop: it doesn't say what to do/],
+  ["no action", { preStop: {} }, /pre_stop: it has no action/],
   ["an empty command", { postStart: { action: { $case: "exec", value: {} } } }, /post_start: exec/],
   ["no port", { preStop: { action: { $case: "tcpSocket", value: {} } } }, /pre_stop: tcp: 0/],
 ] as const) {

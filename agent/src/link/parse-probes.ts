@@ -53,7 +53,7 @@ function handlerOf(kind: ProbeKind, { handler }: Probe): ProbeHandler {
 }
 
 function hookOf(hook: string, { action }: LifecycleHandler): HookAction {
-  if (action === undefined) throw new Error(`${hook}: it doesn't say what to do`);
+  if (action === undefined) throw new Error(`${hook}: it has no action`);
   const parsed = actionOf(action);
   if (parsed.type === "exec") {
     if (parsed.command.length === 0) throw new Error(`${hook}: exec: the command is empty`);

@@ -24,7 +24,7 @@ const CASES: readonly (readonly [
   pod: OfPod | undefined,
   gives: ReturnType<typeof parseSecurity>,
 ])[] = [
-  ["nothing is said: the image's user, the runtime's defaults", undefined, undefined, {}],
+  ["no context: the image's user, the runtime's defaults", undefined, undefined, {}],
   ["an empty context: no new privileges", {}, undefined, { security: DEFAULTS }],
   [
     "the pod's user, group and groups, its volumes' group among them once",

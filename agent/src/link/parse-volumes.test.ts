@@ -74,7 +74,7 @@ const CASES: readonly (readonly [what: string, given: Given, gives: VolumeSource
     { type: "claim", namespace: "shop", claim: "free", readOnly: false },
   ],
   [
-    "a claim that nobody declared",
+    "a claim that is not declared",
     { $case: "pvc", value: { claimName: "none" } },
     { type: "claim", namespace: "shop", claim: "none", readOnly: false, undeclared: true },
   ],
@@ -97,7 +97,7 @@ for (const [what, given, gives] of CASES) {
 }
 
 for (const [what, volumes, problem] of [
-  ["no source", [{ name: "v" }], /volume v: it doesn't say what it is/],
+  ["no source", [{ name: "v" }], /volume v: it has no source/],
   [
     "a name that is a path",
     [{ name: "../v", source: { $case: "emptyDir", value: {} } }],

@@ -82,7 +82,7 @@ function sourceOf(
     case "nfs":
       return { type: "nfs", ...source.value };
     case undefined:
-      throw new Error(`volume ${name}: it doesn't say what it is`);
+      throw new Error(`volume ${name}: it has no source`);
     default:
       return source satisfies never;
   }

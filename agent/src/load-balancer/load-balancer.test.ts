@@ -48,7 +48,7 @@ test("of two cut-off hosts without the address, the first one to find it unused 
   const { balancer, host, clock } = setUp(t);
   host.wanted(IPS.slice(0, 1));
   await balancer.start();
-  assert.ok(host.has.has("192.0.2.50"), "nobody else had it");
+  assert.ok(host.has.has("192.0.2.50"), "no other host had it");
   host.taken = true;
   await clock.pass(10_000);
   assert.ok(!host.has.has("192.0.2.50"), "it gives way");

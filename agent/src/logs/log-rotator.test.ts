@@ -183,7 +183,7 @@ test("a log that is only read is forgotten with its last reader", async (t) => {
   assert.equal(await rotator.lastLines(path, 1, 100), "9\n");
   appendFileSync(path, lines(10, 10));
   await rotator.check();
-  assert.deepEqual(grown, [], "nothing is looked at any more");
+  assert.deepEqual(grown, [], "no file is checked after close");
 });
 
 async function waitUntil(holds: () => boolean): Promise<void> {
@@ -287,7 +287,7 @@ test("a quiet log costs nothing; a written one is checked until it is quiet", as
   for (const name of [path, `${path}b`, `${path}c`]) await rotator.remove(name);
   rotator.keep(`${path}/none`);
   await rotator.check();
-  assert.ok(timers.size > 0, "what can't be watched is looked at now and then");
+  assert.ok(timers.size > 0, "files that can't be watched are polled");
   await rotator.remove(`${path}/none`);
   assert.equal(timers.size, 0);
 });

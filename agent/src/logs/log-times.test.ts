@@ -98,7 +98,7 @@ for (const mode of ["collapse", "punch", "truncate"] as const) {
       assert.equal((await next.times.at(bounds.end - back))?.atMs, expected, `${back} from the end`);
     }
     const all = await next.times.all();
-    assert.ok(all.length <= (end - begin) / 100 + 1, "what told of the head has gone too");
+    assert.ok(all.length <= (end - begin) / 100 + 1, "the entries of the removed head have gone too");
   });
 }
 

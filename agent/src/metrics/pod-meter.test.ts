@@ -153,7 +153,7 @@ test("scrapes requested metrics from the pod's own address, and reports counters
   host.ask({ podUid: "p1", usage: false, scrape: SCRAPE });
   await host.clock.run(0);
   assert.deepEqual(host.scraped, ["http://10.1.0.2:9090/metrics"]);
-  assert.equal(host.reads, 0, "its use wasn't asked for");
+  assert.equal(host.reads, 0, "its use wasn't requested");
   assert.deepEqual(host.samples.at(-1)?.values, { queue: 7 });
   host.text = "queue 8\ndone_total 60\n";
   await host.clock.run(15_000);

@@ -45,7 +45,7 @@ test("metrics: gauges as they are, counters by what they grow in a second", () =
   const second = metricValues(names, found(400), first.counters, 16_000);
   assert.deepEqual(second.values, { queue: 7, requests_total: 20 });
   const again = metricValues(names, found(30), second.counters, 31_000);
-  assert.deepEqual(again.values, { queue: 7 }, "it has begun anew");
+  assert.deepEqual(again.values, { queue: 7 }, "the counter has restarted");
   assert.deepEqual(metricValues(names, found(60), again.counters, 46_000).values, {
     queue: 7,
     requests_total: 2,

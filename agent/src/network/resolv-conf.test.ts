@@ -51,7 +51,7 @@ const CASES: readonly {
     gives: { ...HOST, nameservers: ["192.0.2.1", "192.0.2.2"] },
   },
   {
-    what: "None: nothing but what is given",
+    what: "None: only the given settings",
     given: { dnsPolicy: "None", nameservers: ["9.9.9.9"], options: ["rotate"] },
     gives: { nameservers: ["9.9.9.9"], searches: [], options: ["rotate"] },
   },

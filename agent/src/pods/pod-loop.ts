@@ -261,7 +261,7 @@ export class PodLoop {
       ...(blocked && { reason: blocked.reason }),
       ...(forDevices && { forDevices }),
     });
-    // A call to the runtime that failed may have had its effect all the same: look before trying again.
+    // A call to the runtime that failed may have had its effect all the same: check before trying again.
     if (error instanceof RuntimeError && step.kind !== "look") {
       this.#stale = true;
       if (step.kind === "startContainer") this.#doubtUntilMs = clock.monotonicMs() + LATE_START_MS;

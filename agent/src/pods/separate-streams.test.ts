@@ -7,14 +7,14 @@ const says = (streams: string) => ({ annotations: { "forage.dev/log-streams": st
 for (const [what, pod, container, byDefault, expected] of [
   ["nothing said", {}, {}, false, false],
   ["the host's default", {}, {}, true, true],
-  ["asked for", says("separate"), {}, false, true],
-  ["asked for one log where the default is two", says("combined"), {}, true, false],
+  ["two logs by annotation", says("separate"), {}, false, true],
+  ["one log by annotation where the default is two", says("combined"), {}, true, false],
   ["a terminal", says("separate"), { tty: true }, true, false],
   ["a runtime that is a program, by default", {}, { ociRuntime: "/usr/bin/crun" }, true, true],
   ["a runtime that is none, by default", {}, { ociRuntime: "io.containerd.kata.v2" }, true, false],
   // Refused when the container starts.
   [
-    "a runtime that is none, asked for",
+    "two logs by annotation, with a runtime that is none",
     says("separate"),
     { ociRuntime: "io.containerd.kata.v2" },
     false,

@@ -15,7 +15,7 @@ const COMMAND: ProbeHandler = { type: "exec", command: ["check"] };
 const TCP: ProbeHandler = { type: "tcp", port: 80 };
 const YES: ProbeAnswer = { outcome: "success", message: "yes" };
 const NO: ProbeAnswer = { outcome: "failure", message: "no" };
-const UNKNOWN: ProbeAnswer = { outcome: "unknown", message: "nobody to ask" };
+const UNKNOWN: ProbeAnswer = { outcome: "unknown", message: "no address yet" };
 
 function aProbe(changes: Partial<ProbeSpec> = {}): ProbeSpec {
   return {
@@ -125,7 +125,7 @@ test("an answer that could not be had counts neither way", () => {
   const play = new Play({ liveness: aProbe({ failureThreshold: 2 }) });
   play.answer("liveness", NO).next().answer("liveness", UNKNOWN).next();
   assert.equal(play.decision.restart, undefined);
-  assert.equal(play.decision.why, "liveness probe fails, 1 of 2: nobody to ask");
+  assert.equal(play.decision.why, "liveness probe fails, 1 of 2: no address yet");
   play.answer("liveness", NO);
   assert.equal(play.decision.restart, "liveness probe failed 2 times in a row: no");
 });

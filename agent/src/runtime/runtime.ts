@@ -3,7 +3,7 @@
  * both pass the contract suite in `../../test/runtime-contract.ts`.
  *
  * All calls reject with a {@link RuntimeError}. A call that was cut off by its signal or its own
- * time limit may still take effect: look with `list()` before trying again.
+ * time limit may still take effect: check with `list()` before trying again.
  */
 export interface ContainerRuntime {
   /** Versions of what stands behind it; rejects with UNAVAILABLE when containerd doesn't answer. */

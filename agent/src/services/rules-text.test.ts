@@ -37,8 +37,8 @@ describe("where a service's clients are led to on host n1", () => {
       ["tcp 10.96.0.5:80 → 192.0.2.1:8080"],
     ],
     ["a host known by a name", { endpoints: [{ ...THERE, hostIp: "host-2" }] }, []],
-    ["nobody", { endpoints: [] }, []],
-    ["nobody: it has no address yet", { endpoints: [HERE], virtualIps: [] }, []],
+    ["none", { endpoints: [] }, []],
+    ["none: the service has no address yet", { endpoints: [HERE], virtualIps: [] }, []],
     [
       "the address of a load balancer, too",
       {
@@ -73,14 +73,14 @@ describe("where clients are led to by IPv6", () => {
       ["tcp fd96::5:80 → fd64::2:8080", "udp fd96::5:53 → fd64::2:5353"],
     ],
     ["a pod of another host", { endpoints: [THERE6] }, ["tcp fd96::5:80 → 2001:db8::2:20005"]],
-    ["nobody: no pod has IPv6", { endpoints: [HERE, THERE] }, []],
+    ["none: no pod has IPv6", { endpoints: [HERE, THERE] }, []],
     ["those that have it, of several", { endpoints: [HERE, THERE6] }, ["tcp fd96::5:80 → 2001:db8::2:20005"]],
     [
       "its own pod on the host's network",
       { endpoints: [{ ...HERE6, hostNetwork: true }] },
       ["tcp fd96::5:80 → 2001:db8::1:20000", "udp fd96::5:53 → 2001:db8::1:20001"],
     ],
-    ["nobody: the pod's host is reached by IPv4 only", { endpoints: [{ ...THERE6, hostIpv6: "" }] }, []],
+    ["none: the pod's host is reached by IPv4 only", { endpoints: [{ ...THERE6, hostIpv6: "" }] }, []],
     [
       "a node port, and the address of a load balancer",
       {

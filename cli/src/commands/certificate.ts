@@ -38,7 +38,7 @@ const list = defineCommand({
 
 const describe = defineCommand({
   name: "describe",
-  summary: "Tell all that is known of a hostname's certificate",
+  summary: "Show the certificate of a hostname in detail",
   operands: [HOSTNAME],
   run: async (invocation) => {
     const context = contextOf(invocation);

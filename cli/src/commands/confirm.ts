@@ -7,7 +7,7 @@ import { plainText } from "../output/plain-text.ts";
 export async function confirm({ world, signal }: Context, question: string): Promise<boolean> {
   const { stdin, stderr } = world;
   if (stdin.isTTY !== true) {
-    throw new CliError("USAGE", "there is no terminal to ask on: say --yes if you mean it");
+    throw new CliError("USAGE", "there is no terminal for the confirmation: repeat the command with --yes");
   }
   // The terminal edits the line itself and stays as it is, so that Ctrl-C is the signal that it always is.
   const reader = createInterface({ input: stdin, terminal: false });

@@ -41,7 +41,7 @@ export const describe = defineCommand({
     if (reference === undefined)
       throw new CliError(
         "USAGE",
-        `say what it is: container_service/${target}, pod/${target}, node/${target}`,
+        `its kind is missing: container_service/${target}, pod/${target}, node/${target}`,
       );
     await withCoordinator(context, async (coordinator) => {
       switch (reference.what) {

@@ -138,7 +138,7 @@ function parseAbout(text: string): { readonly kind: string; readonly name: strin
   if (reference === undefined)
     throw new CliError(
       "USAGE",
-      `--for: say what it is: container_service/${text}, pod/${text}, node/${text}`,
+      `--for: its kind is missing: container_service/${text}, pod/${text}, node/${text}`,
     );
   return { kind: reference.what === "resource" ? reference.kind : reference.what, name: reference.name };
 }

@@ -25,7 +25,7 @@ With --name, the same name again starts nothing. With --wait, exit code 1 says t
     const { flags } = invocation;
     const context = contextOf(invocation);
     const cronJob = flags["from-cron"] ?? "";
-    if (cronJob === "") throw new CliError("USAGE", "say which cron job: --from-cron NAME");
+    if (cronJob === "") throw new CliError("USAGE", "the cron job is missing: add --from-cron NAME");
     const { namespace } = context.settings;
     return withCoordinator(context, async (coordinator) => {
       const request = { namespace, cronJob, name: flags.name ?? "" };

@@ -63,7 +63,7 @@ async function explainNone(
   target: string,
 ): Promise<never> {
   const { spec } = await findResource(coordinator, namespace, reference);
-  const hint = spec?.spec?.$case === "service" ? `; say container_service/${spec.spec.value.target}` : "";
+  const hint = spec?.spec?.$case === "service" ? `; try container_service/${spec.spec.value.target}` : "";
   throw new CliError("NOT_FOUND", `${target} has no pods${hint}`);
 }
 

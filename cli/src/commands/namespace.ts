@@ -60,7 +60,7 @@ const policyLs = defineCommand({
 
 const policySet = defineCommand({
   name: "set",
-  summary: "Say what pods may be created in a namespace",
+  summary: "Set the policy for pods in a namespace",
   details: `Replaces the policy as a whole: what isn't given is not allowed beyond the profile. The profiles are those of Kubernetes:
 privileged allows everything, baseline what doesn't reach the host (the default for tokens limited to namespaces), restricted demands
 hardened pods. Running pods stay as they are, cron jobs that violate the policy start no further runs, and both are named in a warning.`,
@@ -170,7 +170,7 @@ const quotaSet = defineCommand({
   },
 });
 
-export const namespace = groupCommands("namespace", "Say what may run in namespaces, and how much", [
+export const namespace = groupCommands("namespace", "Manage pod policies and quotas of namespaces", [
   ls,
   groupCommands("policy", "Which pods may be created in a namespace", [policyGet, policySet, policyLs]),
   groupCommands("quota", "How much a namespace may ask for", [quotaGet, quotaSet, quotaLs]),

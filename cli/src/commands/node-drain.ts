@@ -19,7 +19,7 @@ a replacement starts on another node first. Pods that fit no other node stay, an
 The drain continues without this command; \`forage node uncordon NODE\` cancels it. After --timeout the command stops waiting (exit code 4).`,
   operands: [{ name: "NODE", required: true, help: "name of the node" }],
   flags: {
-    wait: { kind: "switch", short: "w", help: "tell what is left and why, until the drain is over" },
+    wait: { kind: "switch", short: "w", help: "print what is left and why, until the drain is over" },
     force: { kind: "switch", help: "stop all pods now, whatever their budgets, and those of jobs" },
     "include-claims": {
       kind: "switch",

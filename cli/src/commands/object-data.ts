@@ -44,7 +44,7 @@ export async function readData(
   for (const text of flags["from-file"]) {
     const { key, path } = splitFile(text);
     if (path === "-" && key === undefined)
-      throw new CliError("USAGE", "--from-file -: say under which key: KEY=-");
+      throw new CliError("USAGE", "--from-file -: the key is missing: KEY=-");
     put(key ?? basename(path), await readBytes(path, stdin));
   }
   for (const path of flags["from-env-file"]) {

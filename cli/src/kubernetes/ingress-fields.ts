@@ -138,7 +138,7 @@ function loseAnnotations({ field }: Item): void {
   for (const [key, value] of field.get("metadata")?.get("annotations")?.entries() ?? []) {
     if (OF_TOOLS.test(key) || READ_ELSEWHERE.test(key) || (REDIRECTS.test(key) && value.text() === "true"))
       continue;
-    value.lose("is a setting of one controller: look for it among the fields of routes");
+    value.lose("is a setting of one controller: check whether a field of routes does the same");
   }
 }
 

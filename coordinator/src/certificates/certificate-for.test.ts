@@ -26,7 +26,7 @@ interface Case {
 
 const cases: readonly Case[] = [
   {
-    name: "not asked for yet",
+    name: "not requested yet",
     known: {},
     answer: ["Issuing", /^a certificate is being asked of ACME$/],
     state: "issuing",
@@ -100,7 +100,7 @@ const cases: readonly Case[] = [
     state: "expired",
   },
   {
-    name: "ended while nobody looked",
+    name: "ended between two evaluations",
     known: { holding: ended },
     answer: /^it ended at 2026-03-01T00:00:00Z and is being renewed$/,
     state: "expired",

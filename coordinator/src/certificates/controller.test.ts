@@ -17,7 +17,7 @@ const CANARY = "canary-of-a-private-key";
 
 /** An issuer with a scripted result for each attempt. */
 class ToldIssuer implements Issuer {
-  readonly name = "the told issuer";
+  readonly name = "the controlled issuer";
   readonly asked: string[] = [];
   readonly #clock: VirtualClock;
   readonly #waiting: { hostname: string; settle: (error?: Error) => void; signal: AbortSignal }[] = [];
@@ -59,7 +59,7 @@ class ToldIssuer implements Issuer {
   }
 
   async answer(hostname: string, error?: Error): Promise<void> {
-    await until(`${hostname} is asked for`, () => this.running.includes(hostname));
+    await until(`${hostname} is requested`, () => this.running.includes(hostname));
     const at = this.#waiting.findIndex((it) => it.hostname === hostname && !it.signal.aborted);
     this.#waiting.splice(at, 1)[0]?.settle(error);
   }

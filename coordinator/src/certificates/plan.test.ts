@@ -43,7 +43,7 @@ const nothing: Plan = { start: [], stop: [], forget: [], nextMs: undefined };
 const start = (hostname: string, why: Plan["start"][number]["why"]) => ({ hostname, why });
 
 const cases: readonly { readonly name: string; readonly got: Plan; readonly expected: Partial<Plan> }[] = [
-  { name: "nothing wanted, nothing held", got: plan([], []), expected: {} },
+  { name: "no hostnames, no certificates", got: plan([], []), expected: {} },
   { name: "a new hostname", got: plan(["a"], []), expected: { start: [start("a", "new")] } },
   {
     name: "a good certificate is left until it is due",
@@ -61,7 +61,7 @@ const cases: readonly { readonly name: string; readonly got: Plan; readonly expe
     expected: { start: [start("a", "renewal")] },
   },
   {
-    name: "one that someone wants renewed",
+    name: "one whose renewal was requested",
     got: plan(["a"], [held("a", { renewalAskedAtMs: NOW_MS })]),
     expected: { start: [start("a", "asked")] },
   },
@@ -84,7 +84,7 @@ const cases: readonly { readonly name: string; readonly got: Plan; readonly expe
     expected: { nextMs: NOW_MS + 5 },
   },
   {
-    name: "asking for a renewal doesn't cut short what the authority asked for",
+    name: "a requested renewal waits for the time that the authority set",
     got: plan(["a"], [held("a", { renewalAskedAtMs: NOW_MS, retryAtAsked: true, retryAtMs: NOW_MS + 5 })]),
     expected: { nextMs: NOW_MS + 5 },
   },
@@ -109,22 +109,22 @@ const cases: readonly { readonly name: string; readonly got: Plan; readonly expe
     expected: { start: [start("a", "new")] },
   },
   {
-    name: "a running one that nobody wants any more",
+    name: "a running order for a hostname that no route names any more",
     got: plan([], [], { running: new Set(["a"]) }),
     expected: { stop: ["a"] },
   },
   {
-    name: "what nobody wants is kept while it is good, in case it is wanted again",
+    name: "a valid certificate of an unused hostname is kept for routes that come back",
     got: plan([], [held("a")]),
     expected: { nextMs: NOW_MS + 80 * DAY_MS },
   },
   {
-    name: "what nobody wants and has ended goes",
+    name: "an expired certificate of an unused hostname is deleted",
     got: plan([], [held("a", {}, -1)]),
     expected: { forget: ["a"] },
   },
   {
-    name: "failures are remembered for a week, so that who deletes and applies a route doesn't count anew",
+    name: "failures are kept for a week, so that deleting and applying a route doesn't reset their count",
     got: plan([], [{ ...emptyCertificateState("a", "acme"), failures: 3, failedAtMs: NOW_MS - DAY_MS }]),
     expected: { nextMs: NOW_MS + 6 * DAY_MS },
   },

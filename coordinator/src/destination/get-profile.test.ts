@@ -118,7 +118,7 @@ test("a pod with both families is found by either, its own or its host's", () =>
   assert.equal(before.profiles()[0]?.endpoint, undefined);
   const moved = ["192.0.2.5", "2001:db8::6"];
   world.put({ nodes: [aNode({ name: "n5", address: "192.0.2.5", addresses: moved })] });
-  assert.equal(before.profiles()[1]?.endpoint?.metricLabels.pod, "web-5", "told as it comes");
+  assert.equal(before.profiles()[1]?.endpoint?.metricLabels.pod, "web-5", "sent as it changes");
 });
 
 test("a virtual IP of two services is refused", () => {

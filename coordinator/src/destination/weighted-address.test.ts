@@ -8,7 +8,7 @@ const h2 = { protocol: { $case: "h2", value: {} }, opaqueTransport: undefined };
 const opaque = { protocol: { $case: "opaque", value: {} }, opaqueTransport: undefined };
 
 for (const [what, annotations, port, expected] of [
-  ["nothing is said of an endpoint whose service says nothing", {}, 80, undefined],
+  ["no hint for an endpoint whose service has no annotations", {}, 80, undefined],
   ["an opaque port alone is no hint: there may be no proxy", {}, 5432, undefined],
   ["HTTP/2, if the service says so", { "forage.dev/protocol": "http2" }, 80, h2],
   ["HTTP/2 on one port only", { "forage.dev/protocol": "80=http2" }, 81, undefined],

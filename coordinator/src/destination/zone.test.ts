@@ -9,10 +9,10 @@ for (const [what, zones, client, expected] of [
   ["its own, when it has a little less than its share", "aaaaabbbbbb", "a", "aaaaa"],
   ["all, when its own would be overrun", "abbb", "a", "abbb"],
   ["all, when it has none", "bb", "a", "bb"],
-  ["all, when nobody knows where it is", "ab", "", "ab"],
-  ["all, when an endpoint doesn't tell its zone", "aab-", "a", "aab-"],
+  ["all, when its zone is unknown", "ab", "", "ab"],
+  ["all, when an endpoint has no zone", "aab-", "a", "aab-"],
   ["its own of three", "abc", "b", "b"],
-  ["nothing of nothing", "", "a", ""],
+  ["none of none", "", "a", ""],
 ] as const) {
   test(`a client uses ${what}`, () => {
     const endpoints = [...zones].map((zone) => ({ zone: zone === "-" ? "" : zone }) as Endpoint);

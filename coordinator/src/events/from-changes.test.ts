@@ -225,7 +225,7 @@ describe("nodes", () => {
     ["one that is forgotten", aNode(), undefined, ["Normal NodeForgotten: was removed"]],
     ["one that goes", aNode(), aNode({ ready: false }), ["Warning NodeUnreachable: gone"]],
     ["one that comes back", aNode({ ready: false }), aNode(), ["Normal NodeReady: is connected and ready"]],
-    ["one that is believed in after a start", aNode({ ready: false }), unseen(aNode()), []],
+    ["one that is assumed ready after a start", aNode({ ready: false }), unseen(aNode()), []],
     [
       "a cordon and a taint",
       aNode(),
@@ -275,7 +275,7 @@ describe("nodes", () => {
       [],
     ],
     [
-      "a host that started anew",
+      "a host that rebooted",
       withReport({ bootId: "a" }),
       withReport({ bootId: "b" }),
       ["Warning Rebooted: its host has rebooted"],

@@ -89,7 +89,7 @@ test("a client that stalls gets one step, and what it holds is shared", () => {
     world.deferred.runAll();
     attentive.sink.takeAll();
   }
-  assert.ok(attentive.sink.messages.length > 400, "it was told of each change");
+  assert.ok(attentive.sink.messages.length > 400, "it received each change");
   stalled.sink.takeAll();
   assert.ok(stalled.sink.messages.length <= 4, `${stalled.sink.messages.length} messages`);
   assert.deepEqual(stalled.replayed().everything(), attentive.replayed().everything());

@@ -10,7 +10,7 @@ export interface Subject<S> {
 
 export interface Evaluation<S> {
   readonly state: S;
-  /** Look again when one of these changes. */
+  /** Evaluate again when one of these changes. */
   readonly dependsOn: readonly string[];
 }
 

@@ -106,7 +106,7 @@ test("a node on probation that falls silent or leaves starts its probation over"
   assert.equal(health().ready, false);
   liveness.recordContact("n1");
   clock.advance(60_000);
-  assert.equal(health().ready, false, "heard of once is not heard of for a while");
+  assert.equal(health().ready, false, "one heartbeat is not enough to be ready");
 });
 
 test("after a start nodes count as ready for a while, except for those that were lost before", () => {

@@ -47,7 +47,7 @@ test("a snapshot and the deltas after it always add up to what is assigned, in p
       assert.deepEqual(has.sort(), expected.sort(), `seed ${seed} step ${step}`);
       const fresh = claims.filter((it) => !before.includes(it)).map(({ key }) => key);
       const told = deltas.flatMap(({ claimRemovals }) => claimRemovals.map(({ name }) => name));
-      assert.deepEqual(told.sort(), fresh.sort(), `seed ${seed} step ${step}: claims are told once`);
+      assert.deepEqual(told.sort(), fresh.sort(), `seed ${seed} step ${step}: claim removals are sent once`);
       assert.deepEqual([...outbox.delta(wanted, BigInt(revision))], [], "nothing is sent twice");
     }
   }

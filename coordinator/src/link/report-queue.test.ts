@@ -25,7 +25,7 @@ test("keeps the newest status of each pod while the disk is full, and stores it 
   await until("all is stored", () => state.pod("shop", "b")?.status !== undefined);
   assert.equal(state.pod("shop", "a")?.status?.message, "third");
   assert.equal(state.pod("shop", "b")?.status?.message, "first");
-  await until("that is told", () => events.length === 2);
+  await until("the event is published", () => events.length === 2);
   assert.equal(queue.unwritten, 0);
   assert.deepEqual(
     events.map(({ reason, name }) => [reason, name]),
@@ -135,7 +135,7 @@ test("a pod that was stopped after the hello is not taken for one that had vanis
   await view.store.txn([], opsOf({ pods: [aPod({ name: "b", stopping: true })] }));
   await until("b is stopping", () => view.state.pod("shop", "b")?.record.stoppingSince !== undefined);
   await queue.flush();
-  assert.equal(view.state.pod("shop", "a"), undefined, "the node knew nothing of it");
+  assert.equal(view.state.pod("shop", "a"), undefined, "the node didn't report the pod");
   assert.ok(view.state.pod("shop", "b"));
 });
 

@@ -18,7 +18,7 @@ test("what a node says of its pods is written down, once", async (t) => {
   assert.equal(view.state.pod("shop", "b")?.status?.phase, PodPhase.PENDING);
   assert.equal(view.state.pod("shop", "a")?.observedAtMs, view.clock.nowMs());
   await recordStatuses("n1", statuses, { ...view, log });
-  assert.equal(view.store.revision, revision, "nothing is written when nothing changed");
+  assert.equal(view.store.revision, revision, "unchanged statuses are not written");
 });
 
 test("ignores a node's reports about other nodes' pods and about unknown pods", async (t) => {

@@ -70,7 +70,7 @@ test("a slow client holds the agent back", async () => {
   const agent = serveAs(broker, "n1", "s0");
   for (let count = 0; count < 100; count++) void agent.say({ $case: "stdout", value: Buffer.from("x") });
   await settled();
-  assert.ok(agent.read() < 30, `${agent.read()} frames were read though nobody takes them`);
+  assert.ok(agent.read() < 30, `${agent.read()} frames were read without a consumer`);
   tunnel.toAgent.close();
   tunnel.fromAgent.close();
 });
@@ -103,7 +103,7 @@ test("a session can only be served by the node that was asked, and once", async 
   await assert.rejects(serveAs(broker, "n1", "s9").heard, { code: "NOT_FOUND" });
   const first = serveAs(broker, "n1", "s0");
   await settled();
-  assert.equal(clock.pending, 0, "it is not given up any more");
+  assert.equal(clock.pending, 0, "its time-out is cancelled");
   await assert.rejects(serveAs(broker, "n1", "s0").heard, { code: "NOT_FOUND" });
   first.hangUp();
   await first.heard;

@@ -90,12 +90,12 @@ test("sends nodes a changed policy if it needs other metrics", LIMIT, async (t) 
   assert.equal(outbox.due(), undefined, "it was asked already");
   await store.txn([], opsOf({ resources: [scaled({ targetCpuUtilizationPercent: 70 }, "2")] }));
   await store.txn([], opsOf({ resources: [scaled({ customMetrics: [QUEUE] }, "3")] }));
-  await until("both have heard", () => heard.length === 2);
+  await until("both nodes have the request", () => heard.length === 2);
   assert.deepEqual(heard.sort(), ["n1", "n2"]);
   assert.deepEqual(outbox.due(), { pods: [], intervalMs: 0, usageOfAllPods: false });
   assert.equal(outbox.due(), undefined);
   stop();
   await store.txn([], opsOf({ resources: [scaled({ targetMemoryUtilizationPercent: 5 }, "4")] }));
-  await until("the other has heard", () => heard.length === 3);
+  await until("the other node has the request", () => heard.length === 3);
   assert.equal(heard[2], "n2");
 });

@@ -22,7 +22,7 @@ test("without a terminal the flag has to answer", async () => {
   const [input, output] = [new PassThrough(), new PassThrough()];
   await assert.rejects(
     ask("Replace it?", { yes: false, input, output }),
-    /no terminal to ask on: give --yes/,
+    /no terminal for the confirmation: repeat the command with --yes/,
   );
   assert.equal(await ask("Replace it?", { yes: true, input, output }), true);
 });

@@ -15,7 +15,10 @@ export async function ask(question: string, { yes, input, output }: AskOptions):
     output.write(`${question} yes\n`);
     return true;
   }
-  if (input.isTTY !== true) throw new ConfigError(`${question}\nThere is no terminal to ask on: give --yes`);
+  if (input.isTTY !== true)
+    throw new ConfigError(
+      `${question}\nThere is no terminal for the confirmation: repeat the command with --yes`,
+    );
   output.write(`${question} [y/N] `);
   const lines = createInterface({ input, terminal: false });
   try {

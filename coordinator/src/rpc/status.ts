@@ -66,7 +66,7 @@ const OF_STORE: Partial<Record<StoreErrorCode, readonly [CoordinatorErrorCode, s
   IO_ERROR: ["UNAVAILABLE", "the coordinator's store failed; whether the change was made is not known"],
   LEAD_LOST: [
     "UNAVAILABLE",
-    "another coordinator leads now; whether the change was made is not known: look, and try again",
+    "another coordinator leads now, and the change may or may not have been made: check it, and try again",
   ],
   CLOSED: ["UNAVAILABLE", "the coordinator is stopping"],
 };

@@ -48,7 +48,7 @@ describe("pods", () => {
       /no node takes it/,
     ],
     [
-      "one whose node has said nothing",
+      "one whose node has not reported it",
       {},
       {},
       ["Starting: node n1 has received it and has not reported its state yet"],
@@ -239,7 +239,7 @@ describe("workloads", () => {
       ["Progressing: its pods are being made"],
     ],
     [
-      "pods with one cause are told together, those that stop last",
+      "groups pods with the same cause, and lists stopping pods last",
       { replicas: 3, pods: [going, crash, serving, alsoCrashing] },
       ["CrashLoopBackOff: pods web-1, web-2: it crashes", "Stopping: pod web-4: it stops"],
     ],

@@ -16,7 +16,7 @@ export interface AuthenticatedPeer {
 export interface AnonymousPeer {
   readonly kind: "anonymous";
   readonly remoteAddress: string;
-  /** Set when a certificate was presented but refused; tell the peer, it can't know otherwise. */
+  /** Set when a certificate was presented but refused. The response must include it, because the peer can't learn it otherwise. */
   readonly certificateProblem?: CertificateProblem;
   /** The identity of an expired certificate that may still be renewed. It proves the right to renew, and no other right. */
   readonly expired?: PeerIdentity;

@@ -108,7 +108,7 @@ const CASES: readonly (readonly [string, Shape, unknown])[] = [
   ],
   ["not twice", { main: { id: "m", hooks: { postStart: HOOK }, postStart: "done" } }, WAIT],
   [
-    "if nobody knows what became of it the container starts over",
+    "if its outcome is unknown the container is restarted",
     { main: { id: "m", hooks: { postStart: HOOK }, postStart: "begun" } },
     aStop("main", "m", {
       cause: {

@@ -24,7 +24,7 @@ const START = { kind: "startContainer", container: "main", attempt: 1 } as const
 
 const CASES: readonly (readonly [string, PodView, unknown])[] = [
   [
-    "an image nobody looked up is fetched first",
+    "an image in an unknown state is fetched first",
     aView({ image: "unknown" }),
     { kind: "fetchImage", container: "main", image: "app:1", policy: "IfNotPresent" },
   ],
@@ -142,7 +142,7 @@ const CASES: readonly (readonly [string, PodView, unknown])[] = [
     { kind: "removeContainers", ids: ["c1"] },
   ],
   [
-    "one whose state nobody knows is given time",
+    "waits while a container's state is unknown",
     aView({ seen: [unknown("c1", NOW - 1_000)], memory: STARTED, published: true }),
     { kind: "wait", untilMs: NOW + 29_000 },
   ],
@@ -167,7 +167,7 @@ const CASES: readonly (readonly [string, PodView, unknown])[] = [
     aStop("c1"),
   ],
   [
-    "in doubt it looks before all else",
+    "a stale view is refreshed first",
     aView({ seen: [exited("c1", 1)], memory: STARTED, stale: true }),
     { kind: "look" },
   ],

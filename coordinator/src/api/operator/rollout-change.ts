@@ -53,7 +53,7 @@ export function rolloutChange({ action }: UpdateRolloutRequest, facts: RolloutFa
     case "promote":
       return promote(facts);
     case undefined:
-      throw new CoordinatorError("INVALID", "say what to do: undo, restart, pause, resume or promote");
+      throw new CoordinatorError("INVALID", "the action is missing: undo, restart, pause, resume or promote");
     default:
       return action satisfies never;
   }

@@ -9,9 +9,9 @@ test("problems carry the authority's text and that of their subproblems", () => 
   const problem = { type: type("dns"), detail: "some names failed", subproblems };
   assert.equal(problemText(problem, "x"), "dns: some names failed; a.test has no address");
   assert.equal(problemText({ detail: "no" }, "x"), "no");
-  assert.equal(problemText({ type: type("caa") }, "it said no"), "caa: it said no");
+  assert.equal(problemText({ type: type("caa") }, "it was refused"), "caa: it was refused");
   for (const odd of [undefined, {}, { detail: 4 }, { type: "about:blank" }, { subproblems: "a" }])
-    assert.equal(problemText(odd, "it said no"), "it said no");
+    assert.equal(problemText(odd, "it was refused"), "it was refused");
 });
 
 test("whom a problem is held against", () => {

@@ -29,16 +29,16 @@ describe("who announces an address", () => {
     ["one that takes no new pods if there is none other", "", [node("a", { cordoned: true })], "a alone"],
     ["a drained node if there is no other", "a", [node("a", { cordoned: true, draining: true })], "a alone"],
     [
-      "who did so before while no node is heard of",
+      "the previous node while all nodes are unreachable",
       "b",
       [node("a", { ready: false }), node("b", { ready: false })],
       "b",
     ],
-    ["nobody while no node is heard of", "", [node("a", { ready: false })], ""],
-    ["nobody who is in no network with it", "", [node("a", { networks: ["198.51.100.0/24"] })], ""],
+    ["none while all nodes are unreachable", "", [node("a", { ready: false })], ""],
+    ["none in whose networks the address isn't", "", [node("a", { networks: ["198.51.100.0/24"] })], ""],
     ["another when its node has left the network", "a", [node("a", { networks: [] }), node("b")], "b alone"],
     ["another when its node is gone", "gone", [node("b")], "b alone"],
-    ["nobody without nodes", "a", [], ""],
+    ["none without nodes", "a", [], ""],
   ] as const) {
     test(what, () => {
       const found = told(

@@ -86,7 +86,7 @@ const value: readonly Case[] = [
   ["near enough, none ready", 3, of("Value", 10, starting(1, 1, 1), 10), 3],
   ["what pods tell: the largest", 2, of("Value", 10, using(20, 18)), 4],
   ["what some pods tell", 2, of("Value", 10, using(20, null)), 4],
-  ["what no pod tells", 2, of("Value", 10, using(null, null)), undefined],
+  ["a metric that no pod reports", 2, of("Value", 10, using(null, null)), undefined],
   ["a share of requests can't be a total", 2, of("Utilization", 10, using(1, 1), 30), undefined],
 ];
 

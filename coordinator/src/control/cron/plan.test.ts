@@ -29,7 +29,7 @@ for (const [what, given, expected] of [
   ["not before its time", { nowMs: noon - 1 }, []],
   ["once", { decidedMs: noon }, []],
   [
-    "after a downtime one late run, and the others are told of",
+    "after a downtime one late run, and the others are reported",
     { nowMs: noon + 30_000, decidedMs: noon - 5 * HOUR },
     [`start-run ${noonName} it was due at 2026-02-01T12:00:00.000Z; 4 before it were missed`],
   ],
@@ -83,7 +83,7 @@ for (const [what, given, expected] of [
     [],
   ],
   [
-    "but not for nodes that can't be heard",
+    "but not for unreachable nodes",
     { runs: [run("a", "", { deleting: true })], spec: { concurrencyPolicy: "Replace" }, replacingMs: noon },
     [`start-run ${noonName} it was due at 2026-02-01T12:00:00.000Z`],
   ],

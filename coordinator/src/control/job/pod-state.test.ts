@@ -13,7 +13,7 @@ const terminated = (value: typeof bad | typeof good) => ({ $case: "terminated" a
 const TEXT = "container main exited with code 3 (Error); last lines: no table";
 
 for (const [what, status, runs, failure] of [
-  ["it has said nothing", undefined, 0, undefined],
+  ["no status yet", undefined, 0, undefined],
   ["it runs", { containers: [{ name: "main", state: RUNNING }] }, 0, undefined],
   [
     "it runs again",
@@ -42,7 +42,7 @@ for (const [what, status, runs, failure] of [
     TEXT,
   ],
   [
-    "more ends than are told",
+    "more ends than are reported",
     {
       containers: [
         { name: "main", state: RUNNING, restartCount: 9, lastTermination: bad, terminations: [bad, bad] },

@@ -20,7 +20,7 @@ test("a move whose replacement is late is cancelled, and the pod stays where it 
   for (let turns = 0; turns < 5; turns++) await settled();
   assert.notEqual(state.pod("shop", "a")?.record.drainingSince, undefined, "it has time until its deadline");
   clock.advance(1);
-  await soon("the move is given up", () => state.pod("shop", "a")?.record.drainingSince === undefined);
+  await soon("the move is abandoned", () => state.pod("shop", "a")?.record.drainingSince === undefined);
   assert.equal(state.pod("shop", "a")?.record.drainCause, "");
   assert.equal(state.pod("shop", "a")?.record.node, "n1");
 });
@@ -41,7 +41,7 @@ test("setting the wall clock neither ends a move nor prolongs it", LIMIT, async 
   assert.notEqual(state.pod("shop", "a")?.record.drainingSince, undefined);
   clock.jumpWall(-7_200_000);
   clock.advance(MOVE_DEADLINE_MS);
-  await soon("the move is given up", () => state.pod("shop", "a")?.record.drainingSince === undefined);
+  await soon("the move is abandoned", () => state.pod("shop", "a")?.record.drainingSince === undefined);
 });
 
 test("the schedule begins no moves while some are under way", LIMIT, async (t) => {
@@ -52,7 +52,7 @@ test("the schedule begins no moves while some are under way", LIMIT, async (t) =
   for (let turns = 0; turns < 5; turns++) await settled();
   assert.equal(suggestions.count, 0);
   clock.advance(MOVE_DEADLINE_MS - 60_000);
-  await soon("the move is given up", () => state.pod("shop", "a")?.record.drainingSince === undefined);
+  await soon("the move is abandoned", () => state.pod("shop", "a")?.record.drainingSince === undefined);
   await soon("others are looked for", () => {
     clock.advance(1_000);
     return suggestions.count > 0;
@@ -63,13 +63,13 @@ test("a pod that a drain moves is not cancelled", LIMIT, async (t) => {
   const drained = moving("b", 1);
   const pods = [moving("a", 1), { ...drained, record: { ...drained.record, drainCause: "drain" } }];
   const { state } = await start(t, pods);
-  await soon("the late move is given up", () => state.pod("shop", "a")?.record.drainingSince === undefined);
+  await soon("the late move is abandoned", () => state.pod("shop", "a")?.record.drainingSince === undefined);
   assert.notEqual(state.pod("shop", "b")?.record.drainingSince, undefined);
 });
 
 test("a move that can't be cancelled is reported, and the others are cancelled", LIMIT, async (t) => {
   const { state, clock, events, failing } = await start(t, [moving("a", 1), moving("b", 1)], "pods/shop/a");
-  await soon("the other is given up", () => state.pod("shop", "b")?.record.drainingSince === undefined);
+  await soon("the other is abandoned", () => state.pod("shop", "b")?.record.drainingSince === undefined);
   assert.deepEqual(
     events.map(({ name, reason }) => `${name} ${reason}`),
     ["a ReconcileFailed"],

@@ -95,7 +95,7 @@ describe("how far a workload has come that was applied as it was", () => {
       "IN_PROGRESS 2/2 ready",
     ],
     [
-      "none is wanted",
+      "no replicas are desired",
       { resource: aWorkloadEntry({ spec: { scaling: { replicas: 0 } } }) },
       "SUCCEEDED 0/0 ready",
     ],

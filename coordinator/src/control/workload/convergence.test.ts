@@ -35,7 +35,7 @@ test("from anywhere the plan gets there, without ever having too many or too few
     assert.deepEqual(
       left,
       Array.from({ length: replicas }, () => [true, true]),
-      `seed ${seed}: the pods are those that are wanted`,
+      `seed ${seed}: the pods are the desired ones`,
     );
   }
 });

@@ -70,7 +70,7 @@ describe("what is done for a workload", () => {
       [],
     ],
     [
-      "one whose restart policy is Always is said to have ended",
+      "a pod with the restart policy Always is reported as ended",
       v1,
       [pod("a"), pod("b", { status: { phase: PodPhase.FAILED }, observedAtMs: 0 })],
       [],
@@ -94,13 +94,13 @@ describe("what is done for a workload", () => {
       ["relabel a"],
     ],
     [
-      "labels changed and a replica less is wanted",
+      "labels changed and one replica less is desired",
       aWorkloadEntry({ labels: { a: "b" }, spec: { scaling: { replicas: 1 } } }),
       [pod("a", { status: READY }), pod("b", { status: READY })],
       ["relabel b", "stop a: too many replicas"],
     ],
     [
-      "no replicas are wanted",
+      "no replicas are desired",
       aWorkloadEntry({ spec: { scaling: { replicas: 0 } } }),
       [pod("a")],
       ["stop a: too many replicas"],

@@ -40,7 +40,7 @@ describe("a serving pod gives way when its node has the image", () => {
     ["in place, one doesn't serve", IN_PLACE, [old("a", "n1"), idle("b", "n2")], { n1: DOWN }, ["b"]],
     ["surge and unavailable, none has it", BOTH, two, { n1: PULLING, n2: PULLING }, []],
     ["surge and unavailable, one has it", BOTH, two, { n1: PRESENT, n2: PULLING }, ["a"]],
-    ["more serve than are wanted", BOTH, [...two, fresh("c", "n3")], { n1: DOWN, n2: DOWN }, ["a"]],
+    ["more pods serve than are desired", BOTH, [...two, fresh("c", "n3")], { n1: DOWN, n2: DOWN }, ["a"]],
     ["surge alone", SURGE, [...two, fresh("c", "n3")], { n1: DOWN, n2: DOWN }, ["a"]],
   ] as const) {
     test(what, () => {
@@ -60,7 +60,7 @@ describe("which nodes are asked", () => {
     ["in place, one is done", IN_PLACE, [old("a", "n1"), fresh("b", "n2")], ["n1"]],
     ["in place, two on a node of which one is done", IN_PLACE, [old("a", "n1"), fresh("b", "n1")], undefined],
     ["a surge", SURGE, two, undefined],
-    ["one that isn't heard of", RECREATE, [old("a", "n1"), old("b", "lost")], ["n1"]],
+    ["a pod on an unreachable node", RECREATE, [old("a", "n1"), old("b", "lost")], ["n1"]],
     ["all is done", RECREATE, [fresh("a", "n1"), fresh("b", "n2")], undefined],
   ] as const) {
     test(what, () => assert.deepEqual(prefetchRequest(input(updateStrategy, pods, {}))?.nodes, nodes));

@@ -50,12 +50,12 @@ describe("pods that are to leave their nodes", () => {
     ["no more than can be spared", 4, [leaving("a"), leaving("b"), pod("c"), pod("d")], ["create 2", STOP_A]],
     ["who doesn't serve goes at once", 1, [leaving("a", { status: { ready: false } })], ["create 1", STOP_A]],
     [
-      "on a lost node nobody serves",
+      "a pod on a lost node doesn't serve",
       1,
       [leaving("a", { node: "lost" })],
       ["create 1", "stop a: its node lost is drained"],
     ],
-    ["none is wanted", 0, [leaving("a")], [STOP_A]],
+    ["no replicas are desired", 0, [leaving("a")], [STOP_A]],
     ["one that is stopping already", 1, [leaving("a", { stopping: true }), pod("b")], []],
   ] as const)
     test(what, () => assert.deepEqual(plan(replicas, pods), steps));

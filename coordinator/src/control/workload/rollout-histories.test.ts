@@ -119,7 +119,11 @@ class Story {
       workload?.currentHashes.has(pod.record.templateHash),
       this.#isServing(pod),
     ]);
-    assert.deepEqual(good, Array(workload?.replicas).fill([true, true]), `${where}: what is in force runs`);
+    assert.deepEqual(
+      good,
+      Array(workload?.replicas).fill([true, true]),
+      `${where}: pods of the effective revision run`,
+    );
     const numbers = play.revisions.map(({ number }) => number);
     assert.equal(new Set(numbers).size, numbers.length);
     assert.ok(numbers.length <= 11, `${where}: ${numbers.length} revisions are kept`);

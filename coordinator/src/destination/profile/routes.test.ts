@@ -65,7 +65,7 @@ describe("routes, in the order in which they are tried", () => {
     ],
     ["none of what passes through encrypted", [aRoute("a", [{}], { encrypted: true })], []],
     [
-      "none that depends on headers or queries, which proxies can't be told",
+      "none that depends on headers or queries, which profiles can't express",
       [
         aRoute("a", [
           { matches: [{ ...prefix("/x"), headers: [{ name: "h", value: "v" }] }, prefix("/y")] },

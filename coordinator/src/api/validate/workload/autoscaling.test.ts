@@ -76,7 +76,7 @@ describeSpec("container_service", "what autoscaling steers by", [
     [],
   ],
   [
-    "memory, of which a sidecar asks for nothing",
+    "memory, which a sidecar does not request",
     { ...autoscaling({ targetMemoryUtilizationPercent: 50 }), sidecars: [{ ...CONTAINER, name: "side" }] },
     ["sidecars[0].resources.requests.memory"],
   ],
@@ -99,7 +99,7 @@ describeSpec("container_service", "what autoscaling steers by", [
     ["container.resources.requests.memory"],
   ],
   [
-    "a share of what nobody asks for",
+    "a share of a resource that no container requests",
     metrics({ name: GPU, targetType: "Utilization" }),
     ["container.resources.requests.extended"],
   ],

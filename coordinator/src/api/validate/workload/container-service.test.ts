@@ -130,6 +130,6 @@ describeSpec("container_service", "annotations of Forage's own", [
 describeSpec("job", "annotations of Forage's own", [
   ["one of jobs", annotated("forage.dev/backoff-limit"), []],
   ["one of services", annotated("forage.dev/canary"), at("forage.dev/canary")],
-  ["metrics, told once", annotated("forage.dev/metrics-port", "80"), at("forage.dev/metrics-port")],
+  ["metrics, reported once", annotated("forage.dev/metrics-port", "80"), at("forage.dev/metrics-port")],
   ["a slip of the pen", annotated("forage.dev/depend-on"), at("forage.dev/depend-on")],
 ]);
