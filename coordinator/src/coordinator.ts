@@ -236,12 +236,12 @@ function openMetrics(
 /** Opens the table of the coordinators, and records which one leads if there can be several. */
 function openCoordinatorTable(
   options: CoordinatorOptions,
-  { events }: Core,
+  { events, decides }: Core,
   metrics: Metrics,
 ): CoordinatorTable {
   const { config, store, clock, follower } = options;
   const own = ownPlace(options);
-  const table = new CoordinatorTable({ own, store, clock });
+  const table = new CoordinatorTable({ own, store, clock, decides });
   if (config.store.etcd === undefined) return table;
   metrics.add((registers) => coordinatorMetrics(table, registers));
   events.record(leadEvent(own, { hasFollowed: follower !== undefined }));

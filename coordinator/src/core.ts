@@ -16,7 +16,6 @@ import { type Control, type ControlOptions, startControl } from "./control/contr
 import { MassLoss } from "./control/eviction/mass-loss.ts";
 import { hasPodsToReplace } from "./control/eviction/pending-eviction.ts";
 import { reportMassLoss } from "./control/eviction/report-mass-loss.ts";
-import type { Directory } from "./destination/directory.ts";
 import { openDirectory } from "./destination/open-directory.ts";
 import { serviceFailure } from "./destination/service-failure.ts";
 import { readyEndpointCount } from "./endpoints/endpoints.ts";
@@ -24,6 +23,7 @@ import type { EventLimits } from "./events/limits.ts";
 import { recordChanges } from "./events/record-changes.ts";
 import { EventStore } from "./events/recorder.ts";
 import { ObjectFaults } from "./faults/object-faults.ts";
+import type { FollowedView } from "./follower/followed-view.ts";
 import { noCertificateSource } from "./gateway/certificate-source.ts";
 import { troubleText } from "./gateway/conditions.ts";
 import { GatewayTable } from "./gateway/gateway-table.ts";
@@ -95,7 +95,7 @@ export interface CoreOptions {
   /** Whether agents measure the usage of every pod, for people. Default: only of pods that are autoscaled. */
   readonly usageOfAllPods?: boolean | undefined;
   /** A view that follows the store already, with the look-ups that are open on it. Default: they are made. */
-  readonly view?: { readonly state: ClusterView; readonly directory: Directory } | undefined;
+  readonly view?: FollowedView | undefined;
   /**
    * No pods and runs are created and no pods are placed before it resolves, so that a workload that overloads the coordinator
    * can be deleted.
@@ -120,6 +120,8 @@ export interface Core {
   /** The services for calls. */
   readonly services: ServicesOptions;
   readonly liveness: LivenessStats;
+  /** Returns whether the controllers may decide: nothing is held back any more. */
+  readonly decides: () => boolean;
   /** Returns the reason why the controllers decide nothing; undefined if they work. */
   readonly refusal: () => string | undefined;
   /** Stops judging nodes by their heartbeats, because their streams are about to end. */
@@ -152,7 +154,7 @@ export async function startCore(given: CoreOptions): Promise<Core> {
   const certificates = await openCertificateController(options, events);
   const source = certificates ?? noCertificateSource();
   const gateways = new GatewayTable({ ...{ state, vault, source, events, clock, log, defer }, builtIn });
-  const gate = new StartGate(state, log);
+  const gate = new StartGate(state, log, given.view?.isProven);
   // A write alone must not wait: a decision of before the nodes connected takes every pod for unavailable.
   const started = Promise.all([given.started, gate.opened.catch(() => undefined)]).then(() => undefined);
   time.holdUntil(started);
@@ -192,7 +194,7 @@ export async function startCore(given: CoreOptions): Promise<Core> {
       history,
       gate,
     }),
-    refusal: () => history.refusal,
+    ...{ decides: () => gate.isOver && history.refusal === undefined, refusal: () => history.refusal },
     liveness: livenessStats(sessions, massLoss, clock),
     stopSessions: () => sessions.stop(),
     close: async () => {

@@ -12,7 +12,7 @@ export interface ClusterRulesOptions {
   readonly blame: Blame;
 }
 
-/** Another coordinator leads within the lease's time and two seconds. */
+/** Another coordinator leads and decides within the lease's time and two seconds. */
 const LEAD_LIMIT_MS = (LEADER_TTL_SECONDS + 2) * 1_000;
 /** Taking the lead and starting the controllers together need fewer round trips. */
 const ROUND_TRIPS = 20;
@@ -40,16 +40,22 @@ export class ClusterRules {
   /** The moment since which a member without trouble has followed. */
   readonly #followsSinceMs = new Map<SimMember, number>();
   #leaderlessSinceMs: number;
+  #undecidedSinceMs: number;
+  /** The moment since which a member without trouble has known that the store is the one of its nodes. */
+  readonly #provenSinceMs = new Map<SimMember, number>();
   #disturbedMs: number;
   #twoSinceMs: number | undefined;
   /** The longest time in which no coordinator led though one could have. */
   longestLeaderlessMs = 0;
+  /** The longest time in which no coordinator decided though one could have. */
+  longestUndecidedMs = 0;
   changes = 0;
   #leader: SimMember | undefined;
 
   constructor(options: ClusterRulesOptions) {
     this.#options = options;
     this.#leaderlessSinceMs = options.time.nowMs();
+    this.#undecidedSinceMs = options.time.nowMs();
     this.#disturbedMs = options.time.nowMs();
   }
 
@@ -109,12 +115,29 @@ export class ClusterRules {
     // A coordinator whose messages are late or lost at times may still hold the lead.
     const isLed = this.#options.members().some((it) => it.leading !== undefined && !this.#isCutOff(it));
     if (isLed) this.#leaderlessSinceMs = this.#nowMs;
-    const [able, sinceMs] = this.#firstFollower() ?? [];
+    this.#lookForDecisions();
+    const [able, sinceMs] = firstOf(this.#followsSinceMs) ?? [];
     if (able === undefined || sinceMs === undefined) return;
     const forMs = this.#nowMs - Math.max(this.#leaderlessSinceMs, this.#disturbedMs, sinceMs);
     this.longestLeaderlessMs = Math.max(this.longestLeaderlessMs, forMs);
     if (forMs > LEAD_LIMIT_MS + ROUND_TRIPS * 2 * able.way.latencyMs)
       this.#options.blame(`no coordinator has led for ${forMs} ms, though ${able.name} could have`);
+  }
+
+  /** A coordinator that has followed one that decided must not wait for nodes. */
+  #lookForDecisions(): void {
+    // One that has not followed waits for the nodes, as long as its start takes.
+    const decides = (member: SimMember): boolean =>
+      member.leading !== undefined &&
+      !this.#isCutOff(member) &&
+      (!member.isProven || member.leading.core.decides());
+    if (this.#options.members().some(decides)) this.#undecidedSinceMs = this.#nowMs;
+    const [able, sinceMs] = firstOf(this.#provenSinceMs) ?? [];
+    if (able === undefined || sinceMs === undefined) return;
+    const forMs = this.#nowMs - Math.max(this.#undecidedSinceMs, this.#disturbedMs, sinceMs);
+    this.longestUndecidedMs = Math.max(this.longestUndecidedMs, forMs);
+    if (forMs > LEAD_LIMIT_MS + ROUND_TRIPS * 2 * able.way.latencyMs)
+      this.#options.blame(`no coordinator has decided for ${forMs} ms, though ${able.name} could have`);
   }
 
   /** Checks that nothing acknowledged is missing and that all followers have everything. Called at rest. */
@@ -153,6 +176,8 @@ export class ClusterRules {
     const { following } = member;
     const isTroubled = this.#isTroubled(member);
     if (isTroubled) this.#troubledMs.set(member, this.#nowMs);
+    if (isTroubled || !member.isProven) this.#provenSinceMs.delete(member);
+    else this.#provenSinceMs.set(member, this.#provenSinceMs.get(member) ?? this.#nowMs);
     if (isTroubled || following === undefined) {
       this.#followsSinceMs.delete(member);
       return;
@@ -174,10 +199,10 @@ export class ClusterRules {
     if (this.#nowMs - this.#twoSinceMs > TWO_LEADERS_MS)
       this.#options.blame(`${leading.map(({ name }) => name).join(" and ")} lead at the same time`);
   }
+}
 
-  #firstFollower(): readonly [SimMember, number] | undefined {
-    return [...this.#followsSinceMs].sort(([, a], [, b]) => a - b)[0];
-  }
+function firstOf(sinceMs: ReadonlyMap<SimMember, number>): readonly [SimMember, number] | undefined {
+  return [...sinceMs].sort(([, a], [, b]) => a - b)[0];
 }
 
 function causesOf(error: unknown): Error[] {

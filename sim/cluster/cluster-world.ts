@@ -194,6 +194,7 @@ export class ClusterWorld implements Fleet {
     const note = (what: string): void => this.trace.add(name, what);
     return new SimMember({
       ...{ name, skewMs, time, secrets, note, etcd: this.etcd, config: this.#config },
+      asksWhetherDecides: (asking, leader) => this.#isSeenToDecide(asking, leader),
       random: randomOf(this.random.below(2 ** 31)),
       witness: {
         up: (coordinator) => this.clients.resume(coordinator),
@@ -225,6 +226,12 @@ export class ClusterWorld implements Fleet {
     if (target?.leading === undefined) return undefined;
     const dead = AbortSignal.any([first.life, first.agents.signal, target.life]);
     return { handler: target.leading.handler(node), dead, gate: target.gate };
+  }
+
+  #isSeenToDecide(asking: SimMember, leader: string): boolean {
+    const target = this.members.find(({ name }) => name === leader);
+    if (target === undefined || asking.gate.held || target.gate.held) return false;
+    return target.leading?.core.decides() ?? false;
   }
 
   #reached(members: readonly SimMember[]): SimMember | undefined {

@@ -1,6 +1,7 @@
 import type { Random } from "@forage/common/random";
 import type { VirtualClock } from "@forage/common/virtual-clock";
 import type { Etcd, EtcdMember, EtcdQuery, EtcdTxn } from "../../coordinator/src/store/etcd/etcd.ts";
+import { LEASE_CALL_LIMIT_MS } from "../../coordinator/src/store/etcd/etcd-client.ts";
 import { EtcdError } from "../../coordinator/src/store/etcd/etcd-error.ts";
 import type { ProcessGate } from "../fleet/process-gate.ts";
 import type { SimEtcd } from "./sim-etcd.ts";
@@ -52,7 +53,7 @@ export class EtcdLink implements Etcd {
   }
 
   keepLeaseAlive(id: bigint): Promise<boolean> {
-    return this.#call((etcd) => etcd.keepLeaseAlive(id));
+    return this.#call((etcd) => etcd.keepLeaseAlive(id), LEASE_CALL_LIMIT_MS);
   }
 
   revokeLease(id: bigint): Promise<void> {
@@ -84,7 +85,7 @@ export class EtcdLink implements Etcd {
 
   close(): void {}
 
-  #call<T>(run: (etcd: SimEtcd) => T): Promise<T> {
+  #call<T>(run: (etcd: SimEtcd) => T, limitMs = CALL_LIMIT_MS): Promise<T> {
     const { etcd, time, gate, life } = this.#options;
     return new Promise((resolve, reject) => {
       const settle = (deliver: () => void): void => {
@@ -92,7 +93,7 @@ export class EtcdLink implements Etcd {
         if (!life.aborted) deliver();
       };
       const late = new EtcdError("UNAVAILABLE", "no answer in time");
-      const cancel = time.schedule(CALL_LIMIT_MS, () => gate.timer(() => settle(() => reject(late))));
+      const cancel = time.schedule(limitMs, () => gate.timer(() => settle(() => reject(late))));
       this.#send(() => {
         const deliver = attempt(() => run(etcd), resolve, reject);
         this.#carry(() => gate.input(() => settle(deliver)));

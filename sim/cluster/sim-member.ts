@@ -40,6 +40,8 @@ export interface MemberOptions {
     /** It has ended because it could not go on. */
     readonly ended: (member: SimMember, error: unknown) => void;
   };
+  /** Returns whether this member reaches the coordinator of the name, and that one leads and decides. */
+  readonly asksWhetherDecides: (member: SimMember, leader: string) => boolean;
   readonly note: (what: string) => void;
 }
 
@@ -48,6 +50,8 @@ interface Following {
   readonly store: FollowedStore;
   readonly state: ClusterView;
   readonly stopHealth: () => void;
+  /** Whether the coordinator that leads has answered that it decides. */
+  isProven: boolean;
 }
 
 interface Life extends SimProcess {
@@ -60,6 +64,8 @@ interface Life extends SimProcess {
   leader?: string;
 }
 
+/** Followers report to the leader at this interval. */
+const REPORT_MS = 2_000;
 const RESTART_MIN_MS = 500;
 const RESTART_SPREAD_MS = 3_000;
 
@@ -101,6 +107,11 @@ export class SimMember {
   /** Its copy of the store while it follows. */
   get following(): Following | undefined {
     return this.dead || this.#life.coordinator !== undefined ? undefined : this.#life.following;
+  }
+
+  /** Whether it holds nothing back when it decides, because it has followed a coordinator that did. */
+  get isProven(): boolean {
+    return this.#life.following?.isProven ?? false;
   }
 
   /** The name of the coordinator to which it passes calls on. */
@@ -151,6 +162,7 @@ export class SimMember {
     if (!("lead" in opened)) return this.#lead(life, opened);
     const following = await this.#follow(life, opened);
     life.following = following;
+    this.#report(life, following);
     await opened.lead(({ holder }) => {
       life.leader = holder;
     });
@@ -198,7 +210,15 @@ export class SimMember {
     const { monotonicMs } = life.clock;
     const defer = (run: () => void): void => void time.schedule(0, () => life.life.signal.aborted || run());
     this.#options.note(`follows from revision ${store.revision} on`);
-    return { store, state, stopHealth: showStoredHealth({ state, monotonicMs, recoveryMs, defer }) };
+    const stopHealth = showStoredHealth({ state, monotonicMs, recoveryMs, defer });
+    return { store, state, stopHealth, isProven: false };
+  }
+
+  #report(life: Life, following: Following): void {
+    if (life.coordinator !== undefined || life.life.signal.aborted) return;
+    const { leader } = life;
+    following.isProven ||= leader !== undefined && this.#options.asksWhetherDecides(this, leader);
+    life.clock.schedule(REPORT_MS, () => this.#report(life, following));
   }
 
   #watch(life: Life, store: Store): void {
@@ -209,13 +229,12 @@ export class SimMember {
     const { config, time, secrets, skewMs, note, witness } = this.#options;
     if (following === undefined) this.#watch(life, store);
     const defer = (run: () => void): void => void time.schedule(0, run);
+    const { state, isProven = false } = following ?? {};
     life.coordinator = new SimCoordinator({
       ...{ number: life.number, durable: store, time, random: life.random, secrets, config, skewMs, note },
       ...this.#storeTimes(life),
       process: life,
-      ...(following && {
-        view: { state: following.state, directory: openDirectory(following.state, { config, defer }) },
-      }),
+      ...(state && { view: { state, isProven, directory: openDirectory(state, { config, defer }) } }),
       witness: {
         ...witness,
         up: (coordinator) => {

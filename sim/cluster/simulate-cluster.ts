@@ -43,8 +43,10 @@ export async function simulateCluster(options: {
   const script = new Script(randomOf(seed + 1_000_003));
   const play = () => (isIdle ? playIdle(world) : playBusy(world, script));
   const outcome = await outcomeOf({ seed, world, trace, play });
-  const { longestLeaderlessMs, changes } = world.clusterRules;
-  echo?.(`the leader changed ${changes} times, and none led for ${longestLeaderlessMs} ms at most`);
+  const { longestLeaderlessMs, longestUndecidedMs, changes } = world.clusterRules;
+  echo?.(
+    `the leader changed ${changes} times, none led for ${longestLeaderlessMs} ms and none decided for ${longestUndecidedMs} ms at most`,
+  );
   return outcome;
 }
 

@@ -139,6 +139,11 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     caughtBy: /though nothing had befallen it|lead at the same time/,
     coordinators: true,
   },
+  "waits-for-nodes": {
+    module: "coordinator/src/link/start-gate.ts",
+    caughtBy: /no coordinator has decided/,
+    coordinators: true,
+  },
   "leads-before-it-has-read": {
     module: "coordinator/src/store/etcd/log-reader.ts",
     caughtBy: /is lost|have both written|was changed/,

@@ -20,10 +20,10 @@ import {
   ownDefinitions,
   servedDefinitions,
 } from "../services.ts";
-import type { ClusterView } from "../state/cluster-view.ts";
 import { openView } from "../state/open-view.ts";
 import type { FollowedStore, Leader } from "../store/index.ts";
 import type { Clock } from "../time/clock.ts";
+import type { FollowedView } from "./followed-view.ts";
 import { createFollowerMetrics } from "./follower-metrics.ts";
 import { forward } from "./forward.ts";
 import { LeaderLink } from "./leader-link.ts";
@@ -45,9 +45,7 @@ export interface FollowerOptions {
 }
 
 /** A coordinator while another one leads. Its view, its ports and the look-ups on them go on when it leads. */
-export interface Follower {
-  readonly state: ClusterView;
-  readonly directory: Directory;
+export interface Follower extends FollowedView {
   readonly port: GrpcPort;
   readonly address: HostPort;
   readonly plain: PlainDestination | undefined;
@@ -110,10 +108,14 @@ export async function startFollower(options: FollowerOptions): Promise<Follower>
     serving,
     leaving: leaving.signal,
   });
+  let isProven = false;
   const stopReporting = reportToLeader({
     own: ownPlace(options),
     ...{ store, clock, log },
     client: (signal) => link.client(signal),
+    onAnswer: ({ decides }) => {
+      isProven ||= decides;
+    },
   });
   const http = await openHttp(options, port, metrics, () => readinessOf(store, link));
   port.observer.material = (material) => http.reload(material);
@@ -130,6 +132,9 @@ export async function startFollower(options: FollowerOptions): Promise<Follower>
   };
   return {
     ...{ state, directory, port, address, plain, stopping },
+    get isProven() {
+      return isProven;
+    },
     observe: (leader) => {
       if (leader.holder !== link.leader?.holder)
         log.info({ event: "leader-seen", leader: leader.name, addresses: leader.addresses }, "leader-seen");

@@ -36,6 +36,12 @@ test("writes do not wait where no node is expected", async (t) => {
   assert.equal(lines.length, 1);
 });
 
+test("writes do not wait for nodes when the store is known to be the one of the nodes", async (t) => {
+  const { gate, write } = await setUp(t, ["a"], true);
+  assert.equal(gate.isOver, true);
+  assert.equal((await write()).succeeded, true);
+});
+
 test("writes fail with the reason when the gate closes, also later ones", async (t) => {
   const { gate, store, write } = await setUp(t, ["a"]);
   const written = write();
@@ -45,7 +51,11 @@ test("writes fail with the reason when the gate closes, also later ones", async 
   assert.equal(store.revision, 0);
 });
 
-async function setUp(t: { after(run: () => Promise<void>): void }, nodes: readonly string[]) {
+async function setUp(
+  t: { after(run: () => Promise<void>): void },
+  nodes: readonly string[],
+  isProven = false,
+) {
   const store: Store = createMemoryStore({ clock: systemClock });
   t.after(() => store.close());
   const state = new ClusterView();
@@ -58,7 +68,7 @@ async function setUp(t: { after(run: () => Promise<void>): void }, nodes: readon
     state.setNodeHealth(name, ready, false);
   }
   const lines: string[] = [];
-  const gate = new StartGate(state, pino({}, { write: (line: string) => void lines.push(line) }));
+  const gate = new StartGate(state, pino({}, { write: (line: string) => void lines.push(line) }), isProven);
   const write = () => gate.gated(store).txn([], [{ kind: "put", key: "k", value: new Uint8Array() }]);
   return { gate, state, store, write, lines };
 }

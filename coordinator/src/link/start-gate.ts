@@ -11,6 +11,8 @@ const LOGGED_NODES_MAX = 10;
  * Holds back decisions after a start until each node that counts as ready has connected, or no longer counts as ready. An old copy
  * of the store shows only when a node connects that has seen later data, and until then no decision may follow from it. Reports
  * of agents and calls of clients are written at once.
+ *
+ * A store that this process has read while another coordinator decided can't be an old copy: nothing is held back then.
  */
 export class StartGate {
   readonly #state: ClusterView;
@@ -19,7 +21,7 @@ export class StartGate {
   readonly #unsubscribe: () => void;
   #over = false;
 
-  constructor(state: ClusterView, log: Logger) {
+  constructor(state: ClusterView, log: Logger, isProven = false) {
     this.#state = state;
     this.#log = log;
     this.#unsubscribe = state.subscribe((changes) => {
@@ -27,7 +29,8 @@ export class StartGate {
     });
     // A gate may close while no write waits for it.
     this.#opened.promise.catch(() => undefined);
-    this.look();
+    if (isProven) this.#open();
+    else this.look();
     if (this.#over) return;
     const nodes = state
       .nodes()
@@ -51,10 +54,7 @@ export class StartGate {
 
   /** Must be called when a node has connected. */
   look(): void {
-    if (this.#over || this.#state.nodes().some(isAwaited)) return;
-    this.#end();
-    this.#log.info({ event: "decisions-begin" }, "decisions begin");
-    this.#opened.resolve();
+    if (!this.#over && !this.#state.nodes().some(isAwaited)) this.#open();
   }
 
   /** Rejects what waits: the store is out of date, or the coordinator stops. */
@@ -78,6 +78,12 @@ export class StartGate {
   async #write(store: Store, given: Parameters<Store["txn"]>): ReturnType<Store["txn"]> {
     await this.opened;
     return store.txn(...given);
+  }
+
+  #open(): void {
+    this.#end();
+    this.#log.info({ event: "decisions-begin" }, "decisions begin");
+    this.#opened.resolve();
   }
 
   #end(): void {

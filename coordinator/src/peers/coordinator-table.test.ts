@@ -64,7 +64,10 @@ function aTable() {
   const clock = new VirtualClock();
   let health: StoreHealth = { status: "ok" };
   const store = { revision: 42, health: () => health };
-  const table = new CoordinatorTable({ own: { name: "c1", addresses: ["10.0.0.1:7600"] }, store, clock });
+  const table = new CoordinatorTable({
+    own: { name: "c1", addresses: ["10.0.0.1:7600"] },
+    ...{ store, clock, decides: () => true },
+  });
   const setHealth = (next: StoreHealth): void => {
     health = next;
   };

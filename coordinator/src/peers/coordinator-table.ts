@@ -18,6 +18,7 @@ export interface CoordinatorTableOptions {
   readonly own: OwnPlace;
   readonly store: Pick<Store, "revision" | "health">;
   readonly clock: Pick<Clock, "nowMs" | "monotonicMs">;
+  readonly decides: () => boolean;
 }
 
 interface Follower {
@@ -56,7 +57,7 @@ export class CoordinatorTable {
     if (caller.kind !== "anonymous" || caller.coordinator === undefined)
       throw new CoordinatorError("PERMISSION_DENIED", "only coordinators report");
     checkReport(report);
-    const { store, clock } = this.#options;
+    const { store, clock, decides } = this.#options;
     const id = caller.coordinator;
     const revisionsBehind = Math.max(0, store.revision - Number(report.revision));
     this.#followers.delete(id);
@@ -65,7 +66,7 @@ export class CoordinatorTable {
       ...{ reportedMs: clock.monotonicMs(), seenAtMs: clock.nowMs() },
     });
     this.#forget();
-    return {};
+    return { decides: decides() };
   }
 
   /** Returns the leader, and the followers in the order of their names and addresses. */

@@ -16,6 +16,7 @@ export interface ReportOptions {
   readonly client: (signal: AbortSignal) => Promise<Client>;
   readonly clock: Pick<Clock, "schedule" | "nowMs">;
   readonly log: Logger;
+  readonly onAnswer: (answer: ReportResponse) => void;
 }
 
 const INTERVAL_MS = 2_000;
@@ -23,11 +24,12 @@ const TIMEOUT_MS = 5_000;
 
 /** Reports to the coordinator that leads at once and then every 2 s, one call at a time. Returns how to stop. */
 export function reportToLeader(options: ReportOptions): () => void {
-  const { clock, log } = options;
+  const { clock, log, onAnswer } = options;
   const over = new AbortController();
   let cancel = (): void => {};
   const report = (): void => {
     void sendReport(options, over.signal)
+      .then(onAnswer)
       .catch((err: unknown) => log.debug({ event: "report-not-taken", err }, "report-not-taken"))
       .then(() => {
         if (!over.signal.aborted) cancel = clock.schedule(INTERVAL_MS, report);

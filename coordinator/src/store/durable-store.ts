@@ -11,6 +11,8 @@ export interface DurableStore extends Store {
   readonly epoch: number;
   /** A random id of this history: new with each restore or lossy salvage, kept by a copy of the files. */
   readonly lineage: string;
+  /** The time since which this process alone may write, by its wall clock. Undefined: no other one could, or another one may. */
+  readonly leadsSinceMs?: number | undefined;
   /** Writes the state as of one revision to a new file, while serving; the file is complete or absent. */
   backup(file: string): Promise<BackupInfo>;
   /** Reads everything that is stored again, while serving; CORRUPT unless it is what was written. Takes as much memory again. */

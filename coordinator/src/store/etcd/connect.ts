@@ -15,6 +15,7 @@ export interface EtcdConnection {
   readonly etcd: Etcd;
   readonly self: Leader;
   readonly callClock: MonotonicClock;
+  readonly nowMs: () => number;
   /** Lets the next process of the data directory connect. */
   readonly onClosed: () => void;
 }
@@ -45,6 +46,7 @@ export async function connectToEtcd(options: ConnectOptions): Promise<EtcdConnec
     etcd: prefixed(new EtcdClient({ endpoints, nowMs }), settings.prefix),
     self: { holder: holderOf(dir), name: hostName, addresses },
     callClock: clock,
+    nowMs,
     onClosed: () => lock.release(),
   };
 }

@@ -29,6 +29,9 @@ import { EtcdError } from "./etcd-error.ts";
 /** The time for one call. A member that takes longer is paused or cut off, and another one may answer. */
 const CALL_LIMIT_MS = 3_000;
 
+/** The time to renew a lease at one member. A lease of 3 s is renewed at the next member before it ends. */
+export const LEASE_CALL_LIMIT_MS = 1_000;
+
 /** A page of the largest records is 250 MiB; etcd itself does not limit answers. */
 const ANSWER_BYTES_MAX = 512 * 1024 * 1024;
 
@@ -130,7 +133,7 @@ export class EtcdClient implements Etcd {
     return this.#call(
       ({ lease, url }) =>
         new Promise((resolve, reject) => {
-          const stream = lease.leaseKeepAlive(this.#metadata, this.#options());
+          const stream = lease.leaseKeepAlive(this.#metadata, this.#options(LEASE_CALL_LIMIT_MS));
           stream.once("data", ({ TTL }: { readonly TTL: bigint }) => {
             resolve(TTL > 0n);
             stream.cancel();
@@ -221,8 +224,8 @@ export class EtcdClient implements Etcd {
     });
   }
 
-  #options(): Partial<CallOptions> {
-    return { deadline: this.#nowMs() + CALL_LIMIT_MS };
+  #options(limitMs = CALL_LIMIT_MS): Partial<CallOptions> {
+    return { deadline: this.#nowMs() + limitMs };
   }
 }
 

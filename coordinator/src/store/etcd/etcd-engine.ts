@@ -41,6 +41,10 @@ export class EtcdStoreEngine extends StoreEngine implements EtcdStore {
     this.lineage = own.lineage;
   }
 
+  get leadsSinceMs(): number | undefined {
+    return this.#own.leadership()?.self.sinceMs;
+  }
+
   async backup(file: string): Promise<BackupInfo> {
     const { records, revision } = await this.range("");
     return writeBackup(file, { store: this.id, epoch: this.epoch, revision }, records);

@@ -6,16 +6,17 @@ import { type Insistence, insist } from "./insist.ts";
 import { HEAD_KEY, LEADER_KEY } from "./layout.ts";
 
 /**
- * The time after which the next coordinator may lead when the leader is gone. etcd's shortest is 2 s; below 5 s an election
- * of etcd could cost the lead.
+ * The time after which the next coordinator may lead when the leader is gone. etcd's shortest is 2 s. An election of etcd doesn't
+ * cost the lead, because the new leader of etcd begins all leases again.
  */
-export const LEADER_TTL_SECONDS = 5;
+export const LEADER_TTL_SECONDS = 3;
 
-/** Two tries to keep the lease fit into its time. */
-const RENEWALS_PER_TTL = 3;
+/** A renewal that fails leaves time for a try at each of the other members, see LEASE_CALL_LIMIT_MS. */
+const RENEW_EVERY_MS = 750;
+const RENEW_AGAIN_MS = 100;
 
 /** A watch can end without a message, so the leader's record is read again at times. */
-const LOOK_EVERY_MS = 2_000;
+const LOOK_EVERY_MS = 1_000;
 
 /** The coordinator that leads. */
 export interface Leader {
@@ -25,11 +26,15 @@ export interface Leader {
   readonly name: string;
   /** HOST:PORT at which the other coordinators reach it, the preferred one first. Default: none. */
   readonly addresses?: readonly string[] | undefined;
+  /** The time since which it leads, by its wall clock. Default: unknown. */
+  readonly sinceMs?: number | undefined;
 }
 
 export interface LeadershipParts extends Omit<Insistence, "onRetry"> {
   readonly etcd: Etcd;
   readonly self: Leader;
+  /** Wall clock in milliseconds. Default: the record has no time. */
+  readonly nowMs?: (() => number) | undefined;
 }
 
 /**
@@ -38,14 +43,17 @@ export interface LeadershipParts extends Omit<Insistence, "onRetry"> {
  */
 export class Leadership {
   readonly #parts: LeadershipParts;
+  /** This coordinator as its record has it. */
+  readonly self: Leader;
   readonly #ending = new AbortController();
   #lease: bigint;
   #createRevision: bigint;
   #ended = false;
   #onEnded: () => void = () => {};
 
-  private constructor(parts: LeadershipParts, lease: bigint, createRevision: bigint) {
+  private constructor(parts: LeadershipParts, self: Leader, lease: bigint, createRevision: bigint) {
     this.#parts = parts;
+    this.self = self;
     this.#lease = lease;
     this.#createRevision = createRevision;
     void this.#renew();
@@ -56,7 +64,7 @@ export class Leadership {
    * the lock of its data directory, so that process has ended.
    */
   static async take(parts: LeadershipParts, onStandby: (leader: Leader) => void): Promise<Leadership> {
-    const { etcd, self, signal } = parts;
+    const { etcd, signal } = parts;
     let lease: bigint | undefined;
     for (;;) {
       const found = await insist(() => etcd.range({ from: LEADER_KEY }), parts);
@@ -64,7 +72,7 @@ export class Leadership {
       if (signal.aborted) throw new StoreError("CLOSED", "the opening was cancelled");
       if (record !== undefined) {
         const leader = decodeLeader(record);
-        if (leader.holder === self.holder) await insist(() => etcd.txn(removal(record)), parts);
+        if (leader.holder === parts.self.holder) await insist(() => etcd.txn(removal(record)), parts);
         else {
           onStandby(leader);
           await untilChanged(parts, found.revision);
@@ -76,12 +84,13 @@ export class Leadership {
         lease = undefined;
         continue;
       }
+      const self = { ...parts.self, sinceMs: parts.nowMs?.() };
       const value = encodeLeader(self, lease);
       const free = { kind: "createRevision", key: LEADER_KEY, revision: 0n } as const;
       const put = { kind: "put", key: LEADER_KEY, value, lease } as const;
       const granted = lease;
       const result = await insist(() => etcd.txn({ compares: [free], ops: [put] }), parts);
-      if (result.succeeded) return new Leadership(parts, granted, result.revision);
+      if (result.succeeded) return new Leadership(parts, self, granted, result.revision);
     }
   }
 
@@ -104,9 +113,9 @@ export class Leadership {
    * @throws StoreError LEAD_LOST when the lead is lost.
    */
   async retake(headRevision: bigint): Promise<void> {
-    const { etcd, self } = this.#parts;
+    const { etcd } = this.#parts;
     const lease = await insist(() => etcd.grantLease(LEADER_TTL_SECONDS), this.#parts);
-    const value = encodeLeader(self, lease);
+    const value = encodeLeader(this.self, lease);
     const result = await insist(
       () =>
         etcd.txn({
@@ -138,9 +147,11 @@ export class Leadership {
   async #renew(): Promise<void> {
     const { etcd, clock, outage } = this.#parts;
     const { signal } = this.#ending;
+    let waitMs = RENEW_EVERY_MS;
     while (!signal.aborted) {
-      await pause(clock, (LEADER_TTL_SECONDS * 1000) / RENEWALS_PER_TTL, signal);
+      await pause(clock, waitMs, signal);
       if (signal.aborted) return;
+      waitMs = RENEW_EVERY_MS;
       const lease = this.#lease;
       try {
         const alive = await etcd.keepLeaseAlive(lease);
@@ -151,6 +162,7 @@ export class Leadership {
         }
       } catch (error) {
         if (error instanceof EtcdError) outage.unanswered(error);
+        waitMs = RENEW_AGAIN_MS;
       }
     }
   }
@@ -161,15 +173,18 @@ export function lost(leader: EtcdRecord | undefined): StoreError {
   return new StoreError("LEAD_LOST", `this coordinator has lost the lead: ${who} in the meantime`);
 }
 
-function encodeLeader({ holder, name, addresses = [] }: Leader, lease: bigint): Buffer {
-  return Buffer.from(JSON.stringify({ holder, name, addresses, lease: String(lease) }));
+function encodeLeader({ holder, name, addresses = [], sinceMs }: Leader, lease: bigint): Buffer {
+  return Buffer.from(JSON.stringify({ holder, name, addresses, sinceMs, lease: String(lease) }));
 }
 
 function decodeLeader({ value }: EtcdRecord): Leader {
   try {
-    const { holder, name, addresses }: Record<string, unknown> = { ...JSON.parse(value.toString("utf8")) };
+    const record: Record<string, unknown> = { ...JSON.parse(value.toString("utf8")) };
+    const { holder, name, addresses, sinceMs } = record;
     const known = Array.isArray(addresses) ? addresses.filter((it) => typeof it === "string") : [];
-    if (typeof holder === "string" && typeof name === "string") return { holder, name, addresses: known };
+    const since = typeof sinceMs === "number" ? { sinceMs } : {};
+    if (typeof holder === "string" && typeof name === "string")
+      return { holder, name, addresses: known, ...since };
   } catch {
     // Falls through: whoever wrote it, it is not this coordinator.
   }

@@ -12,6 +12,8 @@ export interface EtcdStoreOptions {
   readonly clock: Clock;
   /** The clock of calls to etcd. Default: `clock`. */
   readonly callClock?: MonotonicClock;
+  /** Wall clock in milliseconds, for the time since which this coordinator leads. Default: others don't learn it. */
+  readonly nowMs?: () => number;
   /** A number from 0 up to, but not including, 1. */
   readonly random: () => number;
   /** Makes random ids: of the store, its lineage and this opening. */

@@ -18,8 +18,8 @@ export interface Lead {
 /** Waits until no other coordinator leads. */
 export async function takeLead(options: EtcdStoreOptions, known?: Insistence): Promise<Lead> {
   const calls = known ?? (await firstAnswer(options));
-  const { etcd, self, onStandby = () => {} } = options;
-  return { calls, leadership: await Leadership.take({ etcd, self, ...calls }, onStandby) };
+  const { etcd, self, nowMs, onStandby = () => {} } = options;
+  return { calls, leadership: await Leadership.take({ etcd, self, nowMs, ...calls }, onStandby) };
 }
 
 /** Waits until a member of etcd answers. */
