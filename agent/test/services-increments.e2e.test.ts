@@ -10,6 +10,8 @@ import { systemClock } from "../src/clock.ts";
 import { runCommand } from "../src/network/run-command.ts";
 import { KnownServices } from "../src/services/known-services.ts";
 import { ServiceRules } from "../src/services/service-rules.ts";
+import { FakeServiceTables } from "./fake-service-tables.ts";
+import { TABLE, testServiceTables } from "./service-tables-contract.ts";
 
 const obstacle = whyNoOwnNetwork();
 if (obstacle === undefined) enterOwnNetwork();
@@ -142,3 +144,20 @@ async function listed(family: string, table: string): Promise<string[]> {
 function trimmed(text: string): string {
   return text.replace(/\s+/g, " ").trim();
 }
+
+testServiceTables(
+  "the kernel",
+  async (t) => {
+    const lose = async (table: string): Promise<void> => {
+      await runCommand("nft", ["-f", "-"], { input: `add table ip ${table}\ndelete table ip ${table}\n` });
+    };
+    t.after(() => lose(TABLE));
+    return { run: runCommand, lose };
+  },
+  { skip },
+);
+
+testServiceTables("the fake", async () => {
+  const kernel = new FakeServiceTables();
+  return { run: kernel.run, lose: async () => kernel.reboot() };
+});

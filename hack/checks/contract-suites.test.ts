@@ -31,3 +31,29 @@ for (const { suite, tests } of ROWS)
     const callers = SOURCES.filter((path) => path.endsWith(".test.ts") && calls.test(read(path)));
     assert.deepEqual(tests, callers);
   });
+
+/** A class in tests or beside the real implementation that stands for one. */
+const STAND_IN = /^(?:export )?class (?<name>\w+)(?: extends [\w<>]+)? implements (?<ports>[\w<>, ]+) \{$/gm;
+const STAND_IN_FILES = /\.test\.ts$|\/test\/|^sim\/|(^|\/)(fake|memory)[^/]*\.ts$/;
+
+test("each port that has a stand-in has a suite, or the page says why it needs none", () => {
+  const page = read("docs/decisions/contract-suites.md");
+  const listed = (row: RegExp): Set<string> => new Set([...page.matchAll(row)].map(([, port = ""]) => port));
+  const withSuite = listed(/^\| `(\w+)` \| `\w+` in /gm);
+  const without = listed(/^\| `(\w+)` \| (?!`\w+` in )/gm);
+  const found = SOURCES.filter((path) => STAND_IN_FILES.test(path)).flatMap((path) =>
+    [...read(path).matchAll(STAND_IN)].flatMap(({ groups = {} }) =>
+      (groups.ports ?? "").split(", ").map((port) => port.replace(/<.*/, "")),
+    ),
+  );
+  const ports = new Set(found.filter((port) => isOfSources(port)));
+  assert.deepEqual([...ports].filter((port) => !withSuite.has(port)).sort(), [...without].sort());
+});
+
+/** Reports whether the package sources declare the port. Tests may have interfaces of their own. */
+function isOfSources(port: string): boolean {
+  const declares = new RegExp(`^export (?:interface|type) ${port}\\b`, "m");
+  return SOURCES.some(
+    (path) => /^\w+\/src\//.test(path) && !path.endsWith(".test.ts") && declares.test(read(path)),
+  );
+}

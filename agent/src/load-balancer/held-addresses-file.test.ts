@@ -3,10 +3,17 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { testHeldRecords } from "../../test/held-records-contract.ts";
 import { HeldAddressesFile } from "./held-addresses-file.ts";
 
 const FIRST = { ip: "192.0.2.50", interface: "eth0" };
 const SECOND = { ip: "192.0.2.51", interface: "eth0" };
+
+testHeldRecords("in files", async (t) => {
+  const dir = await mkdtemp(join(tmpdir(), "forage-held-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  return HeldAddressesFile.open(dir);
+});
 
 test("what was written down is there after opening again, and what was removed is not", async (t) => {
   const dir = await mkdtemp(join(tmpdir(), "forage-held-"));

@@ -1,11 +1,14 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { ServiceState } from "@forage/proto/forage/agent/v1/agent";
+import { testHeldRecords } from "../../test/held-records-contract.ts";
 import type { Clock } from "../clock.ts";
 import { CommandFailed, type RunCommand } from "../network/run-command.ts";
 import type { HeldRecords } from "./held-addresses-file.ts";
 import { LoadBalancer } from "./load-balancer.ts";
 import type { HeldAddress } from "./plan-addresses.ts";
+
+testHeldRecords("in memory", async () => new HeldInMemory());
 
 const IPS = ["192.0.2.50", "192.0.2.51", "192.0.2.52"];
 
