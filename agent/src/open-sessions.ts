@@ -1,5 +1,6 @@
 import type { ImagePullOptions } from "@forage/proto/forage/agent/v1/agent";
 import type { Config } from "./config.ts";
+import { oneExamination } from "./examine/one-examination.ts";
 import type { HostLogs } from "./host-logs.ts";
 import { ImagePushes } from "./images/image-push.ts";
 import { ImageReads } from "./images/image-reads.ts";
@@ -19,7 +20,7 @@ import { PodDialer } from "./sessions/dial-pod.ts";
 import { type SupportSources, supportFiles } from "./support/support-files.ts";
 
 export interface SessionParts {
-  readonly config: Pick<Config, "containerd">;
+  readonly config: Config;
   readonly ownCommand: readonly string[];
   readonly runtime: ContainerRuntime;
   readonly supervisor: PodSupervisor;
@@ -52,6 +53,7 @@ export function openSessions(parts: SessionParts): SessionServer {
     }),
     pullImage: (options, onProgress, signal) => pullImage(parts, options, onProgress, signal),
     support: () => supportFiles(parts.support()),
+    examine: oneExamination(parts.config),
   });
 }
 

@@ -25,6 +25,12 @@ beforeEach(() => {
     }),
     listCertificates: () => ({ certificates: [], issuer: "" }),
     listPods: () => ({ pods: [aPod()], kept: [] }),
+    examineNodes: (call) => {
+      const findings = [{ check: "disk", result: "ok", message: "50 GiB are left", remedy: "" }];
+      const clock = { clockAheadMs: 0n, clockUncertaintyMs: 1 };
+      call.write({ node: "n1", problem: "", ...clock, findings, peers: [] });
+      call.end();
+    },
   };
 });
 
@@ -43,7 +49,19 @@ describe("forage doctor", () => {
       "node/n1/ready",
       "coordinator/certificate",
       "pods/running",
+      "node/n1/clock-difference",
+      "node/n1/disk",
     ]);
+    const without = await forage(["doctor", "--all", "--no-hosts", "-o", "name"]);
+    assert.doesNotMatch(without.stdout, /disk/);
+  });
+
+  test("hosts that this token may not examine, or this coordinator can't, are unknown", async () => {
+    for (const code of [status.PERMISSION_DENIED, status.UNIMPLEMENTED, status.RESOURCE_EXHAUSTED]) {
+      fake.answers.examineNodes = (call) => call.emit("error", grpcError(code, "no"));
+      const { exitCode, stdout } = await forage(["doctor"]);
+      assert.deepEqual([exitCode, stdout.match(/hosts +examined +unknown/g)?.length], [0, 1], stdout);
+    }
   });
 
   test("a problem has its remedy, and exit code 1", async () => {

@@ -5,6 +5,7 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { packOciArchive } from "../lib/oci-archive.ts";
+import { run } from "../lib/run.ts";
 import { packTar } from "../lib/tar.ts";
 import { waitFor } from "../lib/wait-for.ts";
 import { type Fleet, startFleet } from "../system/fleet.ts";
@@ -102,6 +103,22 @@ describe("a fleet of two nodes with networks of their own", { concurrency: false
     assert.equal(removed.stdout, `n2: ${image} removed\n`, removed.stderr);
   });
 
+  test("doctor finds a firewall between hosts, and a link with a smaller MTU", LIMIT, async () => {
+    assert.deepEqual(await pathFindings(), ["path-mtu ok", "reachable ok"]);
+    const network = `net-${fleet.nodes[1]?.host.name}`;
+    const inside = (args: readonly string[], input?: string) =>
+      run("nsenter", [`--net=/run/netns/${network}`, "--", ...args], input === undefined ? {} : { input });
+    const ports = "table inet cut {\nchain in { type filter hook prerouting priority -300;";
+    await inside(["nft", "-f", "-"], `${ports} ip saddr 198.18.0.0/16 tcp dport 20000-29999 drop; }\n}\n`);
+    await inside(["ip", "link", "set", "eth0", "mtu", "1300"]);
+    try {
+      assert.deepEqual(await pathFindings(), ["path-mtu problem", "reachable problem"]);
+    } finally {
+      await inside(["nft", "delete", "table", "inet", "cut"]);
+      await inside(["ip", "link", "set", "eth0", "mtu", "1500"]);
+    }
+  });
+
   test(
     "a node port leads from outside to the pods of all nodes, whichever node is asked",
     LIMIT,
@@ -181,6 +198,21 @@ describe("a fleet of two nodes with networks of their own", { concurrency: false
     assert.equal(fewest, 2);
     assert.equal((await fleet.forage(["node", "uncordon", "n1"])).exitCode, 0);
   });
+
+  /** Returns the results of the checks of the way to n2; the hosts' own findings must be there, too. */
+  async function pathFindings(): Promise<string[]> {
+    const { stdout, stderr } = await fleet.forageInProcess(["doctor", "--all", "-o", "json"]);
+    const all = JSON.parse(stdout) as Record<"subject" | "check" | "state", string>[];
+    for (const check of ["clock-difference", "pod-dns", "disk"])
+      for (const subject of ["node/n1", "node/n2"])
+        assert.ok(
+          all.some((it) => it.subject === subject && it.check === check && it.state === "ok"),
+          `${subject} ${check}: ${stdout}${stderr}`,
+        );
+    const paths = ["path-mtu", "reachable"];
+    const found = all.filter(({ subject, check }) => subject === "node/n2" && paths.includes(check));
+    return found.map(({ check, state }) => `${check} ${state}`).sort();
+  }
 
   async function apply(resources: readonly object[]): Promise<void> {
     const { exitCode, stderr } = await fleet.forage(

@@ -106,6 +106,7 @@ function aHost(change: Partial<SessionHost> = {}): SessionHost {
     imageReads: { send: unused },
     pullImage: unused,
     support: unused,
+    examine: unused,
     ...change,
   };
 }

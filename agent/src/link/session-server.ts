@@ -13,6 +13,7 @@ import type { FoundContainer } from "../pods/find-container.ts";
 import { FrameWriter } from "../sessions/frame-writer.ts";
 import { readInput } from "../sessions/read-input.ts";
 import { type StartCopy, serveCopy } from "../sessions/serve-copy.ts";
+import { type ExamineHost, serveExamine } from "../sessions/serve-examine.ts";
 import { type RunExec, serveExec } from "../sessions/serve-exec.ts";
 import {
   type PullImage,
@@ -43,6 +44,7 @@ export interface SessionHost {
   readonly images: Pick<ImagePushes, "push" | "remove">;
   readonly imageReads: Pick<ImageReads, "send">;
   readonly pullImage: PullImage;
+  readonly examine: ExamineHost;
   /** Makes the agent's files for a support bundle. */
   readonly support: () => AsyncIterable<SupportFile>;
 }
@@ -147,6 +149,8 @@ export class SessionServer {
         return serveImageRead(onHost, kind.value, host.imageReads);
       case "imageRemove":
         return serveImageRemove(onHost, kind.value, host.images);
+      case "examine":
+        return serveExamine(onHost, kind.value, host.examine);
       case "support":
         return serveSupport(writer, signal, readInput, host.support);
     }

@@ -1,16 +1,21 @@
+import { lookup } from "node:dns/promises";
 import { access, constants, readFile, statfs } from "node:fs/promises";
 import { createServer } from "node:net";
 import { dirname } from "node:path";
 import { connect } from "node:tls";
 import { messageOf } from "@forage/common/message-of";
+import { encode } from "dns-packet";
 import type { DiskSpace } from "../capacity/disk-pressure.ts";
+import { queryOver } from "../dns/query-server.ts";
+import { measurePath, type PathSizes } from "../examine/probe-path.ts";
 import { runProgram } from "../programs/run-program.ts";
-import type { CheckedHost } from "./check/finding.ts";
+import type { CheckedHost, CommandOutcome } from "./check/finding.ts";
 
 const COMMAND_LIMIT_MS = 20_000;
 const OUTPUT_BYTES_MAX = 1024 * 1024;
 const CONNECT_LIMIT_MS = 10_000;
 const ANSWER_LIMIT_MS = 2_000;
+const NAME_SERVER_ATTEMPTS = 2;
 const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /** Returns this host, for the checks. */
@@ -27,15 +32,7 @@ export function checkedHost(): CheckedHost {
         () => true,
         () => false,
       ),
-    run: async (file, args) => {
-      const { exitCode, stdout, stderr, error, killedFor } = await runProgram(file, args, {
-        env: { PATH, LC_ALL: "C" },
-        timeoutMs: COMMAND_LIMIT_MS,
-        outputBytesMax: OUTPUT_BYTES_MAX,
-      });
-      if (exitCode === 0) return { ok: true, text: stdout.trimEnd() };
-      return { ok: false, text: stderr.trimEnd() || error?.message || killedFor || "failed" };
-    },
+    run,
     listenProblem,
     agentAnswers: async (host, port) => {
       const name = host.includes(":") ? `[${host}]` : host;
@@ -45,8 +42,41 @@ export function checkedHost(): CheckedHost {
     },
     space,
     certificatePeriod,
+    nameServerAnswers,
+    pathSizes: async (host, port) => measureFrom((await lookup(host)).address, port),
     nowMs: Date.now,
   };
+}
+
+/** Measures the path of packets to an address. */
+export function measureFrom(address: string, port: number): Promise<PathSizes> {
+  return measurePath(address, port, async (file, args) => {
+    const { ok, text } = await run(file, args);
+    if (!ok) throw new Error(`${file}: ${text}`);
+    return text;
+  });
+}
+
+async function run(file: string, args: readonly string[]): Promise<CommandOutcome> {
+  const { exitCode, stdout, stderr, error, killedFor } = await runProgram(file, args, {
+    env: { PATH, LC_ALL: "C" },
+    timeoutMs: COMMAND_LIMIT_MS,
+    outputBytesMax: OUTPUT_BYTES_MAX,
+  });
+  if (exitCode === 0) return { ok: true, text: stdout.trimEnd() };
+  return { ok: false, text: stderr.trimEnd() || error?.message || killedFor || "failed" };
+}
+
+/** Every name server knows the servers of the root, or says that it does not. */
+async function nameServerAnswers(address: string): Promise<boolean> {
+  const question = encode({
+    type: "query",
+    flags: 0x100,
+    questions: [{ type: "NS", name: ".", class: "IN" }],
+  });
+  for (let i = 0; i < NAME_SERVER_ATTEMPTS; i++)
+    if ((await queryOver()(address, question, "udp", ANSWER_LIMIT_MS)) !== undefined) return true;
+  return false;
 }
 
 function listenProblem(host: string, port: number): Promise<string | undefined> {

@@ -1,3 +1,4 @@
+import type { ExamineNodesResponse } from "@forage/proto/forage/operator/v1/operator";
 import manifest from "../../package.json" with { type: "json" };
 import { type Coordinator, operator } from "../client/coordinator.ts";
 import { servedValidity, type Validity, validityOf } from "../client/explain-clock.ts";
@@ -10,8 +11,9 @@ import {
   examinePods,
   examineVersions,
 } from "../doctor/examine.ts";
+import { examineHosts } from "../doctor/examine-hosts.ts";
 import { type Finding, type FindingState, lifetimeFinding } from "../doctor/finding.ts";
-import { CliError } from "../errors.ts";
+import { CliError, type CliErrorCode } from "../errors.ts";
 import { EXIT } from "../exit-code.ts";
 import type { Style } from "../output/paint.ts";
 
@@ -30,12 +32,16 @@ export const doctor = defineCommand({
   name: "doctor",
   summary:
     "Examine this command's settings, the coordinator and every node, and name a remedy for each problem",
-  details: `Checks settings, connection, clocks, versions, certificates, nodes, gateways and pods, and changes nothing. forage-agent check
-examines a host itself. Exit codes: 0 no problem, 1 at least one; warnings don't count.`,
-  flags: { all: { kind: "switch", help: "also list the checks that found nothing wrong" } },
+  details: `Checks settings, connection, clocks, versions, certificates, nodes, gateways and pods, and changes nothing. With the role admin,
+agents also examine their hosts as forage-agent check does: disk, programs, name servers and the clock, and whether each of up to 100 nodes
+is reached from some others, with full-sized packets too. --no-hosts leaves this out. Exit codes: 0 no problem, 1 at least one; warnings don't count.`,
+  flags: {
+    all: { kind: "switch", help: "also list the checks that found nothing wrong" },
+    "no-hosts": { kind: "switch", help: "don't have agents examine their hosts" },
+  },
   run: async (invocation) => {
     const context = contextOf(invocation);
-    const findings = await examineAll(context);
+    const findings = await examineAll(context, { hosts: !invocation.flags["no-hosts"] });
     const shown = invocation.flags.all ? findings : findings.filter(({ state }) => state !== "ok");
     printListing(context, {
       columns: [
@@ -55,7 +61,7 @@ examines a host itself. Exit codes: 0 no problem, 1 at least one; warnings don't
 });
 
 /** Examines this command's settings, the coordinator and every node. */
-export async function examineAll(context: Context): Promise<Finding[]> {
+export async function examineAll(context: Context, options: { readonly hosts: boolean }): Promise<Finding[]> {
   const settings = await examined(
     "client",
     "settings",
@@ -63,7 +69,7 @@ export async function examineAll(context: Context): Promise<Finding[]> {
     async () => examineEndpoint(context),
   );
   if (settings.some(({ state }) => state === "problem")) return settings;
-  const fleet = await withCoordinator(context, (coordinator) => examineFleet(context, coordinator));
+  const fleet = await withCoordinator(context, (coordinator) => examineFleet(context, coordinator, options));
   return [...settings, ...fleet];
 }
 
@@ -81,7 +87,11 @@ function examineEndpoint({ settings, world }: Context): Finding[] {
   return [usable, { ...lifetimeFinding(`authority of ${server}`, limits) }];
 }
 
-async function examineFleet(context: Context, coordinator: Coordinator): Promise<Finding[]> {
+async function examineFleet(
+  context: Context,
+  coordinator: Coordinator,
+  { hosts }: { readonly hosts: boolean },
+): Promise<Finding[]> {
   const { world, settings } = context;
   const { server, otherServers } = settings.endpoint();
   const answers = await examined("coordinator", "answers", LOG_REMEDY, async () => {
@@ -107,7 +117,19 @@ async function examineFleet(context: Context, coordinator: Coordinator): Promise
       const request = { namespace: "", labels: {}, workload: "", node: "", name: "" };
       return examinePods((await coordinator.call(operator.listPods, request)).pods);
     })),
+    ...(hosts ? await examineNodes(coordinator) : []),
   ];
+}
+
+/** An older coordinator, and one that is busy with it, prove nothing about hosts. */
+function examineNodes(coordinator: Coordinator): Promise<Finding[]> {
+  const remedy = "use a token with the role admin and a coordinator of this version, or --no-hosts";
+  const examine = async (): Promise<Finding[]> => {
+    const examined: ExamineNodesResponse[] = [];
+    for await (const node of coordinator.stream(operator.examineNodes, { nodes: [] })) examined.push(node);
+    return examineHosts(examined);
+  };
+  return examined("hosts", "examined", remedy, examine, ["DENIED", "REFUSED"]);
 }
 
 /** Any of several coordinators may have given the answers so far, so that one of them can be down. */
@@ -136,13 +158,14 @@ async function examined(
   check: string,
   remedy: string,
   examine: () => Promise<Finding[]>,
+  unknown: readonly CliErrorCode[] = ["DENIED"],
 ): Promise<Finding[]> {
   try {
     return await examine();
   } catch (error) {
     if (!(error instanceof CliError) || error.code === "INTERRUPTED" || error.code === "TIMED_OUT")
       throw error;
-    const state = error.code === "DENIED" ? "unknown" : "problem";
+    const state = unknown.includes(error.code) ? "unknown" : "problem";
     return [{ subject, check, state, message: error.message, remedy }];
   }
 }

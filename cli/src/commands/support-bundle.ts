@@ -73,7 +73,7 @@ async function collect(bundle: BundleFile, context: Context, nodes: readonly str
     platform: `${process.platform} ${process.arch}`,
     madeAt: new Date(world.nowMs()).toISOString(),
   }));
-  await add(bundle, "client/doctor.json", () => examineAll(context));
+  await add(bundle, "client/doctor.json", () => examineAll(context, { hosts: true }));
   try {
     await collectFromCoordinator(bundle, context, nodes);
     return false;

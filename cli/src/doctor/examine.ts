@@ -3,14 +3,13 @@ import { nodeProblem } from "../view/nodes.ts";
 import { podState } from "../view/pods.ts";
 import { toMs } from "../view/timestamp.ts";
 import { type Finding, lifetimeFinding } from "./finding.ts";
+import { listed } from "./listed.ts";
 
 /** Nodes renew their certificates long before; one that is this close to its end has failed to. */
 const NODE_CERTIFICATE_DAYS = 7;
 const ROUTE_CERTIFICATE_DAYS = 14;
 /** Clocks that keep time by NTP differ by milliseconds. Certificates that were just issued fail at a few seconds. */
 const MAX_CLOCK_DIFFERENCE_MS = 5_000;
-/** The limit of objects named in one finding. */
-const MAX_NAMED = 5;
 
 const OK = { state: "ok", remedy: "" } as const;
 
@@ -135,9 +134,4 @@ export function examinePods(pods: readonly Pod[]): Finding[] {
       remedy: `forage why ${first.name} -n ${first.namespace}`,
     },
   ];
-}
-
-function listed(names: readonly string[]): string {
-  const rest = names.length - MAX_NAMED;
-  return `${names.slice(0, MAX_NAMED).join(", ")}${rest > 0 ? ` and ${rest} more` : ""}`;
 }

@@ -76,6 +76,7 @@ const EXPECTED: Readonly<Record<string, Wanted>> = {
   "/forage.operator.v1.OperatorService/ListNotifications": "cluster admin",
   "/forage.operator.v1.OperatorService/TestNotification": "cluster admin",
   "/forage.operator.v1.OperatorService/GetSupportBundle": "cluster admin",
+  "/forage.operator.v1.OperatorService/ExamineNodes": "cluster admin",
   "/forage.operator.v1.OperatorService/CreateJoinToken": "cluster admin",
   "/forage.operator.v1.OperatorService/CreateCoordinatorToken": "cluster admin",
   "/forage.operator.v1.OperatorService/ListCoordinators": "cluster viewer",

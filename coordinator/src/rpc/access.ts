@@ -72,6 +72,7 @@ export const methodTable: MethodTable = {
   "/forage.operator.v1.OperatorService/ListNotifications": inCluster("admin"),
   "/forage.operator.v1.OperatorService/TestNotification": inCluster("admin"),
   "/forage.operator.v1.OperatorService/GetSupportBundle": inCluster("admin"),
+  "/forage.operator.v1.OperatorService/ExamineNodes": inCluster("admin"),
   "/grpc.health.v1.Health/Check": ANYONE,
   // A stream takes a place for as long as its caller likes, so that it needs a token.
   "/grpc.health.v1.Health/Watch": inNamespace("destination-reader"),

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { readConfig } from "../../config.ts";
+import type { PathSizes } from "../../examine/probe-path.ts";
 import { checkHost, findingsText } from "./check-host.ts";
 import type { CheckedHost, Finding } from "./finding.ts";
 
@@ -13,7 +14,7 @@ test("a host that has everything has no failure and no warning", async () => {
     findings.filter(({ result }) => result !== "ok"),
     [],
   );
-  assert.equal(new Set(findings.map(({ check }) => check)).size, 10);
+  assert.equal(new Set(findings.map(({ check }) => check)).size, 12);
 });
 
 const faults: Readonly<
@@ -76,6 +77,26 @@ const faults: Readonly<
     { answers: { timedatectl: "no\n" } },
     ...(["warning", /not synchronized/, /systemd-timesyncd or chrony/] as const),
   ],
+  "no name server": [
+    { texts: { "/etc/resolv.conf": "search example\n" } },
+    ...(["warning", /names no name server/, /no other names/] as const),
+  ],
+  "one of two name servers that keeps silent": [
+    { silentServers: ["10.0.0.53"] },
+    ...(["warning", /don't answer: 10\.0\.0\.53$/, /open port 53/] as const),
+  ],
+  "name servers that all keep silent": [
+    { silentServers: ["10.0.0.53", "10.0.0.54"] },
+    ...(["failure", /10\.0\.0\.53, 10\.0\.0\.54/, /\/etc\/resolv\.conf/] as const),
+  ],
+  "a path that takes smaller packets than the link": [
+    { path: { link: "eth0", linkMtu: 1_500, pathMtu: 1_400 } },
+    ...(["warning", /only those of up to 1400 reach 10\.0\.0\.1/, /ip link set eth0 mtu 1400/] as const),
+  ],
+  "a link that is too small for IPv6": [
+    { path: { link: "eth0", linkMtu: 1_000, pathMtu: 1_000 } },
+    ...(["warning", /MTU of 1000/, /mtu 1280/] as const),
+  ],
   "a full disk": [{ freeBytes: 1 }, "failure", /0Mi of disk are left/, /free space/],
 };
 
@@ -89,6 +110,14 @@ for (const [name, [fault, result, text, remedy]] of Object.entries(faults))
     assert.match(wrong[0]?.message ?? "", text);
     assert.match(wrong[0]?.remedy ?? "", remedy);
   });
+
+test("a path that can't be measured is no fault", async () => {
+  for (const path of [undefined, { link: "eth0", linkMtu: 1_500, pathMtu: undefined }])
+    assert.deepEqual(
+      (await check({ path })).filter(({ result }) => result !== "ok"),
+      [],
+    );
+});
 
 test("an agent that runs has its port itself", async () => {
   const findings = await check({ listenProblem: "listen EADDRINUSE", agentAnswers: true });
@@ -117,6 +146,9 @@ interface Fault {
   readonly listenProblem?: string;
   readonly agentAnswers?: boolean;
   readonly freeBytes?: number;
+  readonly silentServers?: readonly string[];
+  /** Undefined: no route leads to the coordinator. */
+  readonly path?: PathSizes | undefined;
   readonly certificate?: { readonly fromMs: number; readonly toMs: number } | undefined;
 }
 
@@ -133,6 +165,7 @@ function aHost(fault: Fault): CheckedHost {
   const texts: Readonly<Record<string, string | undefined>> = {
     "/proc/sys/kernel/osrelease": "6.1.0\n",
     "/proc/filesystems": "nodev\toverlay\n",
+    "/etc/resolv.conf": "nameserver 10.0.0.53\nnameserver 10.0.0.54\n",
     "/proc/self/status": "Name:\tnode\nSeccomp:\t0\n",
     "/sys/fs/cgroup/cgroup.controllers": "cpuset cpu io memory pids\n",
     "/proc/sys/net/ipv4/ip_local_port_range": "32768\t60999\n",
@@ -144,6 +177,7 @@ function aHost(fault: Fault): CheckedHost {
     timedatectl: "yes\n",
     ...fault.answers,
   };
+  const path = "path" in fault ? fault.path : { link: "eth0", linkMtu: 1_500, pathMtu: 1_500 };
   const certificate = "certificate" in fault ? fault.certificate : { fromMs: NOW_MS - 1, toMs: NOW_MS + 1 };
   return {
     readText: async (path) => texts[path],
@@ -164,6 +198,11 @@ function aHost(fault: Fault): CheckedHost {
     certificatePeriod: async () => {
       if (certificate === undefined) throw new Error("refused");
       return certificate;
+    },
+    nameServerAnswers: async (address) => !fault.silentServers?.includes(address),
+    pathSizes: async () => {
+      if (path === undefined) throw new Error("no route");
+      return path;
     },
     nowMs: () => NOW_MS,
   };

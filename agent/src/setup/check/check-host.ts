@@ -3,12 +3,13 @@ import type { Config } from "../../config.ts";
 import { diskCheck } from "./check-disk.ts";
 import { cgroupCheck, kernelCheck } from "./check-kernel.ts";
 import { clockCheck, coordinatorCheck, networkCheck, portsCheck } from "./check-network.ts";
+import { dnsCheck, mtuCheck } from "./check-paths.ts";
 import { cniCheck, containerdCheck, programsCheck } from "./check-programs.ts";
 import { type CheckedHost, type Finding, failure, type HostCheck } from "./finding.ts";
 
 const CHECKS: readonly HostCheck[] = [
   ...[kernelCheck, cgroupCheck, programsCheck, containerdCheck, cniCheck],
-  ...[portsCheck, networkCheck, clockCheck, coordinatorCheck, diskCheck],
+  ...[portsCheck, networkCheck, dnsCheck, clockCheck, coordinatorCheck, mtuCheck, diskCheck],
 ];
 
 /** Examines the host and returns all findings. A check that fails itself is a finding, too. */

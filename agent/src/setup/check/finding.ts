@@ -1,5 +1,6 @@
 import type { DiskSpace } from "../../capacity/disk-pressure.ts";
 import type { Config } from "../../config.ts";
+import type { PathSizes } from "../../examine/probe-path.ts";
 
 /** The result of one check. */
 export interface Finding {
@@ -38,6 +39,10 @@ export interface CheckedHost {
     host: string,
     port: number,
   ) => Promise<{ readonly fromMs: number; readonly toMs: number }>;
+  /** Reports whether the name server answers a query, with whatever content. */
+  readonly nameServerAnswers: (address: string) => Promise<boolean>;
+  /** Measures packets to the host. Rejects if no route leads there. */
+  readonly pathSizes: (host: string, port: number) => Promise<PathSizes>;
   readonly nowMs: () => number;
 }
 

@@ -25,6 +25,7 @@ import { type CallContext, callerName } from "../../rpc/caller.ts";
 import type { Handlers } from "../../rpc/serve.ts";
 import type { ClusterView } from "../../state/cluster-view.ts";
 import type { ResourceEntry, RolloutEntry } from "../../state/entries.ts";
+import { examineNodesHandler } from "../../support/examine-nodes.ts";
 import { type SupportOptions, supportHandlers } from "../../support/handlers.ts";
 import { markDeleting } from "../forage/remove.ts";
 import type { RolloutSource } from "../forage/watch-rollout.ts";
@@ -144,6 +145,7 @@ export function operatorService(options: OperatorOptions): Handlers<typeof Opera
     portForward: (requests, context) => portForward(requests, context, options),
     copy: (requests, context) => copy(requests, context, options),
     ...imageHandlers(options),
+    examineNodes: examineNodesHandler(options),
   };
   return { ...handlers, ...supportHandlers(options, handlers) };
 }

@@ -1,0 +1,87 @@
+import { createSocket } from "node:dgram";
+import { isIPv6 } from "node:net";
+import type { RunCommand } from "../network/run-command.ts";
+
+/** The path of packets to another host. */
+export interface PathSizes {
+  /** The link that leads there, and the size of its largest packets. */
+  readonly link: string;
+  readonly linkMtu: number;
+  /** The size of the largest packet that arrived. Undefined: the host answers no datagrams, so that nothing was measured. */
+  readonly pathMtu: number | undefined;
+}
+
+/**
+ * Sends one packet of this size. Resolves to true if the host answered, as it does to a datagram for a closed port, and to false if it
+ * kept silent.
+ */
+export type SendPacket = (
+  address: string,
+  port: number,
+  packetBytes: number,
+  timeoutMs: number,
+) => Promise<boolean>;
+
+/** Sizes at which links and tunnels commonly end: Ethernet, PPPoE, VXLAN, WireGuard, IPsec, and the least of IPv6. */
+const COMMON_SIZES = [1_500, 1_492, 1_480, 1_450, 1_420, 1_400, 1_380, 1_340, 1_280, 1_200];
+/** Every path takes packets of this size. */
+const SMALL_BYTES = 576;
+const ANSWER_LIMIT_MS = 500;
+const ATTEMPTS = 2;
+const LOOPBACK = "lo";
+
+/**
+ * Measures the largest packet that arrives at the address. The kernel forbids fragments of packets that are no larger than the link's.
+ * A host limits its answers, so that each size is tried in its turn, the largest first, and the first answer ends the measurement.
+ */
+export async function measurePath(
+  address: string,
+  port: number,
+  run: RunCommand,
+  send: SendPacket = sendPacket,
+): Promise<PathSizes> {
+  const [route] = JSON.parse(await run("ip", ["-json", "route", "get", address])) as { dev?: string }[];
+  const link = route?.dev ?? "";
+  if (link === "") throw new Error(`no route leads to ${address}`);
+  const [found] = JSON.parse(await run("ip", ["-json", "link", "show", "dev", link])) as { mtu?: number }[];
+  const linkMtu = found?.mtu ?? 0;
+  if (link === LOOPBACK) return { link, linkMtu, pathMtu: linkMtu };
+  const arrives = async (size: number, attempts: number): Promise<boolean> => {
+    for (let i = 0; i < attempts; i++) if (await send(address, port, size, ANSWER_LIMIT_MS)) return true;
+    return false;
+  };
+  if (await arrives(linkMtu, ATTEMPTS)) return { link, linkMtu, pathMtu: linkMtu };
+  if (!(await arrives(SMALL_BYTES, ATTEMPTS))) return { link, linkMtu, pathMtu: undefined };
+  for (const size of COMMON_SIZES)
+    if (size < linkMtu && (await arrives(size, 1))) return { link, linkMtu, pathMtu: size };
+  return { link, linkMtu, pathMtu: SMALL_BYTES };
+}
+
+const UDP_HEADER_BYTES = 8;
+const IPV4_HEADER_BYTES = 20;
+const IPV6_HEADER_BYTES = 40;
+
+/** A connected socket learns from the host's answer that its port is closed. A service that answers counts as well. */
+export const sendPacket: SendPacket = (address, port, packetBytes, timeoutMs) =>
+  new Promise((resolve) => {
+    const family = isIPv6(address) ? "udp6" : "udp4";
+    const headers = UDP_HEADER_BYTES + (family === "udp6" ? IPV6_HEADER_BYTES : IPV4_HEADER_BYTES);
+    const socket = createSocket(family);
+    let over = false;
+    const done = (answered: boolean): void => {
+      if (over) return;
+      over = true;
+      clearTimeout(timer);
+      socket.close();
+      resolve(answered);
+    };
+    const timer = setTimeout(() => done(false), timeoutMs);
+    const failed = (error: Error | null): void => {
+      if (error !== null) done("code" in error && error.code === "ECONNREFUSED");
+    };
+    socket.on("error", failed);
+    socket.on("message", () => done(true));
+    socket.connect(port, address, () => {
+      if (!over) socket.send(Buffer.alloc(packetBytes - headers), failed);
+    });
+  });

@@ -1,0 +1,55 @@
+import { parseResolvConf } from "../../network/resolv-conf.ts";
+import { failure, type HostCheck, ok, warning } from "./finding.ts";
+
+/** IPv6 asks this of every link. */
+const LEAST_MTU = 1_280;
+
+/** Pods' queries for names outside the cluster go to the host's name servers. */
+export const dnsCheck: HostCheck = {
+  name: "dns",
+  run: async (host) => {
+    const { nameservers } = parseResolvConf((await host.readText("/etc/resolv.conf")) ?? "");
+    if (nameservers.length === 0)
+      return [
+        warning(
+          "/etc/resolv.conf names no name server: pods resolve only names of services",
+          "add one, or ignore this on a host that needs no other names",
+        ),
+      ];
+    const answers = await Promise.all(nameservers.map((server) => host.nameServerAnswers(server)));
+    const silent = nameservers.filter((_, index) => answers[index] === false);
+    if (silent.length === 0) return [ok(`${nameservers.join(", ")} answer`)];
+    const message = `name servers in /etc/resolv.conf that don't answer: ${silent.join(", ")}`;
+    const remedy = "correct /etc/resolv.conf, or open port 53 to them in firewalls";
+    return silent.length === nameservers.length ? [failure(message, remedy)] : [warning(message, remedy)];
+  },
+};
+
+/** A smaller packet than the link's on the way, without a notice of it, lets connections hang once much is sent. */
+export const mtuCheck: HostCheck = {
+  name: "mtu",
+  run: async (host, { coordinator: { host: name, port } }) => {
+    const sizes = await host.pathSizes(name, port).catch(() => undefined);
+    // The check of the coordinator reports why it can't be reached.
+    if (sizes === undefined) return [ok(`the path to ${name} was not measured`)];
+    const { link, linkMtu, pathMtu } = sizes;
+    if (linkMtu < LEAST_MTU)
+      return [
+        warning(
+          `${link} has an MTU of ${linkMtu}`,
+          `ip link set ${link} mtu ${LEAST_MTU}, or more; IPv6 asks for it`,
+        ),
+      ];
+    if (pathMtu === undefined)
+      return [
+        ok(`${link} has an MTU of ${linkMtu}; ${name} answers no datagrams, so the path was not measured`),
+      ];
+    if (pathMtu === linkMtu) return [ok(`packets of ${linkMtu} bytes reach ${name}`)];
+    return [
+      warning(
+        `${link} sends packets of ${linkMtu} bytes, and only those of up to ${pathMtu} reach ${name}`,
+        `ip link set ${link} mtu ${pathMtu}, or let ICMP "fragmentation needed" through firewalls`,
+      ),
+    ];
+  },
+};
