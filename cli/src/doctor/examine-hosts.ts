@@ -43,7 +43,7 @@ function clockFindings(
 ): Finding[] {
   if (clockAheadMs === undefined) return [];
   const aheadMs = Number(clockAheadMs);
-  // What is left after the time that the question took.
+  // The duration of the question explains the rest of the difference.
   const leastMs = Math.abs(aheadMs) - clockUncertaintyMs;
   const check = "clock-difference";
   if (leastMs <= WARN_CLOCK_DIFFERENCE_MS)

@@ -1,7 +1,7 @@
 import { parseResolvConf } from "../../network/resolv-conf.ts";
 import { failure, type HostCheck, ok, warning } from "./finding.ts";
 
-/** IPv6 asks this of every link. */
+/** IPv6 requires it of every link. */
 const LEAST_MTU = 1_280;
 
 /** Pods' queries for names outside the cluster go to the host's name servers. */
@@ -37,7 +37,7 @@ export const mtuCheck: HostCheck = {
       return [
         warning(
           `${link} has an MTU of ${linkMtu}`,
-          `ip link set ${link} mtu ${LEAST_MTU}, or more; IPv6 asks for it`,
+          `ip link set ${link} mtu ${LEAST_MTU}, or more, which IPv6 requires`,
         ),
       ];
     if (pathMtu === undefined)
