@@ -1,8 +1,13 @@
-import { type UpdateRolloutRequest, UpdateRolloutResponse } from "@forage/proto/forage/operator/v1/operator";
+import {
+  PlanResponse,
+  type UpdateRolloutRequest,
+  UpdateRolloutResponse,
+} from "@forage/proto/forage/operator/v1/operator";
 import { operator } from "../client/coordinator.ts";
 import { type Command, defineCommand, type Invocation } from "../command/definition.ts";
 import { type Context, contextOf, printOne, withCoordinator } from "../context.ts";
 import { EXIT, type ExitCode } from "../exit-code.ts";
+import { describePlanned } from "../view/plan.ts";
 import { followRollouts } from "./follow-rollouts.ts";
 import { parseResource } from "./reference.ts";
 import { revisionNumber } from "./rollout-history.ts";
@@ -14,16 +19,20 @@ const ENDS_LIKE_APPLY = "It is followed until it has ended; exit codes are those
 export const rolloutUndo = defineCommand({
   name: "undo",
   summary: "Go back to an earlier revision of a container service",
-  details: `Without --to-revision to the newest one before the present one that succeeded and differs from it, contents of secrets and config maps included. How many pods there are stays as it is.\n${ENDS_LIKE_APPLY}`,
+  details: `Without --to-revision to the newest one before the present one that succeeded and differs from it, contents of secrets and config maps included. How many pods there are stays as it is.
+${ENDS_LIKE_APPLY}
+With --dry-run it shows what it would change and do, step by step, as plan does for an apply.`,
   operands: OPERANDS,
   flags: {
     "to-revision": { kind: "text", hint: "NUMBER", help: "see: forage rollout history KIND/NAME" },
     detach: DETACH,
+    "dry-run": { kind: "switch", help: "only show what it would do" },
   },
   run: async (invocation) => {
-    const { "to-revision": given, detach: alone } = invocation.flags;
+    const { "to-revision": given, detach: alone, "dry-run": isDry } = invocation.flags;
     const toRevision = given === undefined ? 0 : revisionNumber(given);
-    return update(invocation, { $case: "undo", value: { toRevision } }, !alone);
+    const action = { $case: "undo", value: { toRevision } } as const;
+    return isDry ? show(invocation, action) : update(invocation, action, !alone);
   },
 });
 
@@ -67,13 +76,39 @@ async function update(
 ): Promise<ExitCode> {
   const context = contextOf(invocation);
   const [target = ""] = invocation.operands;
-  const request = { namespace: context.settings.namespace, ...parseResource(target), action };
+  const request = requestOf(context, target, action);
   return withCoordinator(context, async (coordinator) => {
     const answer = await coordinator.call(operator.updateRollout, request);
     if (follow) return followRollouts(context, coordinator, [answer.rolloutId], { single: true });
     print(context, target, answer);
     return EXIT.ok;
   });
+}
+
+/** Shows what the change would do. Nothing changes. */
+async function show(
+  invocation: Invocation,
+  action: NonNullable<UpdateRolloutRequest["action"]>,
+): Promise<ExitCode> {
+  const context = contextOf(invocation);
+  const [target = ""] = invocation.operands;
+  const rollout = requestOf(context, target, action);
+  const request = { namespace: rollout.namespace, bundle: undefined, rollout };
+  const plan = await withCoordinator(context, (coordinator) => coordinator.call(operator.plan, request));
+  printOne(
+    context,
+    () => PlanResponse.toJSON(plan),
+    () => plan.resources.map((resource) => describePlanned(resource, context.paint)).join(""),
+  );
+  return EXIT.ok;
+}
+
+function requestOf(
+  context: Context,
+  target: string,
+  action: NonNullable<UpdateRolloutRequest["action"]>,
+): UpdateRolloutRequest {
+  return { namespace: context.settings.namespace, ...parseResource(target), action };
 }
 
 function print(context: Context, target: string, answer: UpdateRolloutResponse): void {

@@ -39,10 +39,9 @@ export function isDashboardCall(name: string): name is DashboardCallName {
 
 /** A plan's bundle is written by people: its unknown fields are faults, with their paths. Throws INVALID. */
 function planRequest(value: unknown): wire.PlanRequest {
-  const { namespace = "", bundle } = (value ?? {}) as {
-    readonly namespace?: unknown;
-    readonly bundle?: unknown;
-  };
-  const json = messageJson(bundle ?? {}, "forest.v1.ApplyResourcesRequest");
-  return { namespace: String(namespace), bundle: ApplyResourcesRequest.fromJSON(json) };
+  const { bundle, ...rest } = (value ?? {}) as { readonly bundle?: unknown };
+  const request = wire.PlanRequest.fromJSON(rest);
+  if (bundle === undefined) return request;
+  const json = messageJson(bundle, "forest.v1.ApplyResourcesRequest");
+  return { ...request, bundle: ApplyResourcesRequest.fromJSON(json) };
 }

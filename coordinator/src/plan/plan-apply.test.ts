@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import type { PlannedResource } from "@forage/proto/forage/operator/v1/operator";
+import type { PlannedResource, UpdateRolloutRequest } from "@forage/proto/forage/operator/v1/operator";
 import { ForageResource } from "@forage/proto/forest/v1/forage";
 import { pino } from "pino";
 import { aNode } from "../../test/support/entries.ts";
@@ -8,6 +8,7 @@ import { aContainerService, aJob, aRequest, aRoute, aService } from "../../test/
 import { settled } from "../../test/support/until.ts";
 import { aView } from "../../test/support/view.ts";
 import { applyResources } from "../api/forage/apply.ts";
+import { type UpdateRolloutOptions, updateRollout } from "../api/operator/update-rollout.ts";
 import { startControl } from "../control/control.ts";
 import { isTerminal } from "../control/rollout/progress.ts";
 import type { TakenStep } from "../control/step-sink.ts";
@@ -16,10 +17,12 @@ import { recordStatuses } from "../link/reports.ts";
 import { MetricsCollector } from "../metrics/metrics-collector.ts";
 import type { ClusterView } from "../state/cluster-view.ts";
 import type { NodeEntry } from "../state/entries.ts";
-import { planApply } from "./plan-apply.ts";
+import { planApply, planRollout } from "./plan-apply.ts";
 import { optimisticStatus } from "./simulated-nodes.ts";
 
 const LABELS = { app: "shop" };
+const WEB = { namespace: "shop", kind: "container_service", name: "web" } as const;
+const ADMIN = { kind: "user", name: "admin", grants: [{ role: "admin", namespaces: "*" }] } as const;
 const V1 = "registry.example/team/app:v1";
 const V2 = "registry.example/team/app:v2";
 
@@ -55,6 +58,29 @@ for (const [what, start, change] of [
     assert.deepEqual(doneLines(done, before), plannedLines(plan.resources, before));
     assert.deepEqual(nodesOf(fleet.pods(), before), placed(plan.resources));
     assert.ok(done.length > 0, "nothing was compared");
+  });
+}
+
+for (const [what, action, image] of [
+  ["an undo after a change of the size", { $case: "undo", value: { toRevision: 1 } }, V1],
+  ["a restart", { $case: "restart", value: {} }, V2],
+] as const) {
+  test(`what is planned is what is done: ${what}`, async (t) => {
+    const fleet = await aFleet(t);
+    await fleet.apply("a1", [web(2, V1)]);
+    await fleet.apply("a2", [web(2, V2)]);
+    await fleet.apply("a3", [web(6, V2)]);
+    const { resources } = await fleet.planUpdate(action);
+    const before = fleet.pods();
+    const done = await fleet.doUpdate(action);
+    assert.deepEqual(doneLines(done, before), plannedLines(resources, before));
+    const changes = resources.flatMap((resource) => resource.changes.map(({ path, after }) => [path, after]));
+    const path = "container_service.container.image";
+    assert.deepEqual(changes, image === V1 ? [[path, V1]] : [], "the size stays as it is");
+    assert.equal(fleet.pods().size, 6);
+    assert.match(resources[0]?.notes[0] ?? "", /^(undone to revision 1|restarted)$/);
+    const details = resources.flatMap(({ steps }) => steps.map(({ detail }) => detail));
+    assert.ok(details.includes("state succeeded"), `states are words: ${details}`);
   });
 }
 
@@ -157,11 +183,13 @@ async function aFleet(t: TestContext) {
     }
     return said;
   };
-  /** Answers the steps that were taken until the rollout had ended and all was quiet. */
   const apply = async (applyId: string, resources: readonly ForageResource[]): Promise<Step[]> => {
     done.length = 0;
     const request = aRequest(applyId, resources, LABELS);
-    const { rolloutId } = await applyResources(request, { store, state, clock, randomName });
+    return finish((await applyResources(request, { store, state, clock, randomName })).rolloutId);
+  };
+  /** Answers the steps that were taken until the rollout had ended and all was quiet. */
+  const finish = async (rolloutId: string): Promise<Step[]> => {
     for (let looks = 0; looks < 4_000; looks++) {
       await quiet(state);
       if (await report()) continue;
@@ -171,17 +199,28 @@ async function aFleet(t: TestContext) {
     }
     return assert.fail("the rollout did not end");
   };
+  const planOptions = () => ({
+    ...{ store, state, nowMs: clock.nowMs() },
+    ...{ control: fixed, apply: { randomName }, turn: settled },
+  });
   const plan = (resources: readonly ForageResource[]) =>
-    planApply(aRequest("", resources, LABELS), {
-      store,
-      state,
-      nowMs: clock.nowMs(),
-      control: fixed,
-      apply: { randomName },
-      turn: settled,
+    planApply(aRequest("", resources, LABELS), planOptions());
+  const update = (
+    action: NonNullable<UpdateRolloutRequest["action"]>,
+    on: Pick<UpdateRolloutOptions, "store" | "state" | "clock"> = { store, state, clock },
+  ) =>
+    updateRollout({ ...WEB, action }, ADMIN, {
+      ...{ ...on, randomName, events: { record: () => {} } },
+      namespaceRules: { checkResource: () => {} },
     });
+  const planUpdate = (action: NonNullable<UpdateRolloutRequest["action"]>) =>
+    planRollout(WEB, (copy) => update(action, copy), planOptions());
+  const doUpdate = async (action: NonNullable<UpdateRolloutRequest["action"]>): Promise<Step[]> => {
+    done.length = 0;
+    return finish((await update(action)).rolloutId);
+  };
   const pods = (): Pods => new Map(state.pods().map(({ record }) => [record.name, record.node]));
-  return { store, apply, plan, pods };
+  return { store, apply, plan, planUpdate, doUpdate, pods };
 }
 
 /** Nodes by the names of the pods. */

@@ -1,6 +1,11 @@
-import type { PlannedResource, PlannedStep, PlanResponse } from "@forage/proto/forage/operator/v1/operator";
-import type { ApplyResourcesRequest } from "@forage/proto/forest/v1/forage";
-import { RolloutStatus } from "@forage/proto/forest/v1/forage";
+import type {
+  PlannedResource,
+  PlannedStep,
+  PlanResponse,
+  UpdateRolloutRequest,
+  UpdateRolloutResponse,
+} from "@forage/proto/forage/operator/v1/operator";
+import { type ApplyResourcesRequest, ForageResource, RolloutStatus } from "@forage/proto/forest/v1/forage";
 import { type ApplyOptions, applyResources, bundleOf } from "../api/forage/apply.ts";
 import type { BundleItem } from "../api/forage/bundle.ts";
 import type { Control } from "../control/control.ts";
@@ -8,6 +13,7 @@ import { cronMessage } from "../control/cron/progress.ts";
 import { isTerminal } from "../control/rollout/progress.ts";
 import type { TakenStep } from "../control/step-sink.ts";
 import { resourceKey } from "../model/keys.ts";
+import type { Labels } from "../model/labels.ts";
 import type { ObjectName } from "../model/object-name.ts";
 import { workloadKey } from "../model/workload.ts";
 import type { ClusterView } from "../state/cluster-view.ts";
@@ -42,37 +48,72 @@ interface Outcome {
 
 /** Returns what an apply of the validated request would do. Everything happens on a copy. */
 export async function planApply(request: ApplyResourcesRequest, options: PlanOptions): Promise<PlanResponse> {
+  const { namespace, labels } = request;
   const items = bundleOf(request, options.state);
   const changing = items.filter(({ action }) => action !== "unchanged");
   if (changing.length === 0)
-    return { changes: false, resources: items.map((item) => plannedResource(item, request, undefined)) };
+    return { changes: false, resources: items.map((item) => plannedResource(item, namespace, labels)) };
   const sandbox = await Sandbox.open(options);
   try {
-    const outcome = await tryOut(request, changing, sandbox, options);
-    return { changes: true, resources: items.map((item) => plannedResource(item, request, outcome)) };
+    const apply = { ...request, applyId: "plan" };
+    const { store, state, clock } = sandbox;
+    const { rolloutId } = await applyResources(apply, { ...options.apply, store, state, clock });
+    const outcome = await tryOut(sandbox, { namespace, rolloutId, changing });
+    return {
+      changes: true,
+      resources: items.map((item) => plannedResource(item, namespace, labels, outcome)),
+    };
   } finally {
     await sandbox.close();
   }
 }
 
-/** The resources are written before the controllers start, so that their first look sees them. */
-async function tryOut(
-  request: ApplyResourcesRequest,
-  changing: readonly BundleItem[],
-  sandbox: Sandbox,
-  { apply }: PlanOptions,
-): Promise<Outcome> {
-  const { store, state, clock } = sandbox;
-  const { rolloutId } = await applyResources(
-    { ...request, applyId: "plan" },
-    { ...apply, store, state, clock },
-  );
+/** The parts of a copy of the fleet that a change is written to. */
+export type CopyOfFleet = Pick<Sandbox, "store" | "state" | "clock"> & Pick<ApplyOptions, "randomName">;
+
+/**
+ * Returns what a change of one resource's rollout would do. `change` writes it to the copy exactly as it would be written to the
+ * fleet, and returns what it is in words. Throws the errors of `change`.
+ */
+export async function planRollout(
+  { namespace, kind, name }: Pick<UpdateRolloutRequest, "namespace" | "kind" | "name">,
+  change: (copy: CopyOfFleet) => Promise<UpdateRolloutResponse>,
+  options: PlanOptions,
+): Promise<PlanResponse> {
+  const sandbox = await Sandbox.open(options);
+  try {
+    const { store, state, clock } = sandbox;
+    const existing = state.resource(resourceKey(namespace, kind, name));
+    const { rolloutId, message } = await change({
+      ...{ store, state, clock },
+      randomName: options.apply.randomName,
+    });
+    const changed = state.resource(resourceKey(namespace, kind, name))?.record;
+    const resource = changed?.resource ?? ForageResource.fromPartial({});
+    const item = { kind, name, action: "update", resource, existing } as const;
+    const outcome = await tryOut(sandbox, { namespace, rolloutId, changing: [item] });
+    const planned = plannedResource(item, namespace, changed?.labels ?? {}, outcome);
+    return { changes: true, resources: [{ ...planned, notes: [message, ...planned.notes] }] };
+  } finally {
+    await sandbox.close();
+  }
+}
+
+interface WrittenChange {
+  readonly namespace: string;
+  readonly rolloutId: string;
+  readonly changing: readonly Pick<BundleItem, "kind" | "name">[];
+}
+
+/** Takes the steps that follow from a change of the copy. The controllers start after it, so that their first look sees it. */
+async function tryOut(sandbox: Sandbox, { namespace, rolloutId, changing }: WrittenChange): Promise<Outcome> {
+  const { state, clock } = sandbox;
   const control = sandbox.start();
-  const workloads = new Set(changing.map(({ kind, name }) => workloadKey(request.namespace, kind, name)));
+  const workloads = new Set(changing.map(({ kind, name }) => workloadKey(namespace, kind, name)));
   const steps = new Map<string, PlannedStep[]>();
   const nowMs = clock.nowMs();
   const untilMs = nowMs + MAX_WAIT_MS;
-  const result = { steps, control, rolloutId, state, nowMs, namespace: request.namespace };
+  const result = { steps, control, rolloutId, state, nowMs, namespace };
   let told = 0;
   for (let round = 1, waits = 0; round <= MAX_ROUNDS && told < MAX_STEPS; ) {
     const taken = (await sandbox.settle()).filter(({ workload }) => workloads.has(workload));
@@ -106,9 +147,10 @@ function addRound(
 }
 
 function plannedResource(
-  { kind, name, action, resource, existing }: BundleItem,
-  { namespace, labels }: ApplyResourcesRequest,
-  outcome: Outcome | undefined,
+  { kind, name, action, resource, existing }: Omit<BundleItem, "key" | "specHash">,
+  namespace: string,
+  labels: Labels,
+  outcome?: Outcome,
 ): PlannedResource {
   const before: Content | undefined =
     existing && !existing.record.deleting

@@ -1,7 +1,7 @@
-import type { PlanResponse } from "@forage/proto/forage/operator/v1/operator";
+import type { PlanResponse, UpdateRolloutRequest } from "@forage/proto/forage/operator/v1/operator";
 import type { ApplyResourcesRequest } from "@forage/proto/forest/v1/forage";
 import { CoordinatorError } from "../errors.ts";
-import { type PlanOptions, planApply } from "./plan-apply.ts";
+import { type PlanOptions, planApply, planRollout } from "./plan-apply.ts";
 
 /** Each plan copies the fleet while it runs. Waiting plans cost no memory. */
 const MAX_WAITING = 16;
@@ -23,6 +23,14 @@ export class Planner {
   /** The request has been validated. Throws RESOURCE_EXHAUSTED when too many wait already. */
   plan(request: ApplyResourcesRequest): Promise<PlanResponse> {
     return this.inTurn((options) => planApply(request, options));
+  }
+
+  /** Returns what a change of a rollout would do, which `change` writes to the copy. Throws its errors and RESOURCE_EXHAUSTED. */
+  planRollout(
+    request: UpdateRolloutRequest,
+    change: Parameters<typeof planRollout>[1],
+  ): Promise<PlanResponse> {
+    return this.inTurn((options) => planRollout(request, change, options));
   }
 
   /**

@@ -19,7 +19,10 @@ export type NodeHandlers = Pick<
 export function nodeHandlers(options: NodeOptions): NodeHandlers {
   const { state, gateways } = options;
   return {
-    listNodes: async () => ({ nodes: state.nodes().map((node) => nodeView(state, node, gateways)) }),
+    listNodes: async ({ name }) => {
+      const nodes = state.nodes().filter((node) => name === undefined || node.name === name);
+      return { nodes: nodes.map((node) => nodeView(state, node, gateways)) };
+    },
     updateNode: (request) => updateNode(request, options),
     drainNode: (request) => drainNode(request, options),
     watchDrain: (request, { signal }) => watchDrain(request, signal, options),

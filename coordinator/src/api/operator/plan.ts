@@ -1,20 +1,39 @@
-import type { PlanRequest, PlanResponse } from "@forage/proto/forage/operator/v1/operator";
+import type {
+  PlanRequest,
+  PlanResponse,
+  UpdateRolloutRequest,
+  UpdateRolloutResponse,
+} from "@forage/proto/forage/operator/v1/operator";
 import { ApplyResourcesRequest } from "@forage/proto/forest/v1/forage";
 import { CoordinatorError } from "../../errors.ts";
-import type { CallContext } from "../../rpc/caller.ts";
+import type { CallContext, Caller } from "../../rpc/caller.ts";
 import { bundleOf } from "../forage/apply.ts";
 import { type CheckOptions, validateAgainstState } from "../forage/validate-against-state.ts";
+import { findService } from "./revisions.ts";
+import { type UpdateRolloutOptions, updateRollout } from "./update-rollout.ts";
+
+/** The copy that receives a change of a rollout when it is planned. */
+type Copy = Pick<UpdateRolloutOptions, "store" | "state" | "clock" | "randomName">;
 
 export interface PlanHandlerOptions extends CheckOptions {
-  readonly planner: { plan(request: ApplyResourcesRequest): Promise<PlanResponse> };
+  readonly planner: {
+    plan(request: ApplyResourcesRequest): Promise<PlanResponse>;
+    planRollout(
+      request: UpdateRolloutRequest,
+      change: (copy: Copy) => Promise<UpdateRolloutResponse>,
+    ): Promise<PlanResponse>;
+  };
 }
 
-/** Refuses what an apply refuses, and throws RESOURCE_EXHAUSTED while too many others are planned. */
+/** Refuses what an apply or an undo refuses, and throws RESOURCE_EXHAUSTED while too many others are planned. */
 export async function plan(
-  { namespace, bundle }: PlanRequest,
+  { namespace, bundle, rollout }: PlanRequest,
   { caller }: Pick<CallContext, "caller">,
   options: PlanHandlerOptions,
 ): Promise<PlanResponse> {
+  if (rollout !== undefined && bundle !== undefined)
+    throw new CoordinatorError("INVALID", "plan either a bundle or a rollout, not both");
+  if (rollout !== undefined) return planUpdate(rollout, namespace, caller, options);
   const request = ApplyResourcesRequest.fromPartial({ ...bundle, applyId: bundle?.applyId || "plan" });
   if (request.namespace !== namespace)
     throw new CoordinatorError(
@@ -24,4 +43,25 @@ export async function plan(
   validateAgainstState(request, caller, options);
   options.namespaceRules.checkQuota(namespace, bundleOf(request, options.state), caller);
   return options.planner.plan(request);
+}
+
+function planUpdate(
+  rollout: UpdateRolloutRequest,
+  namespace: string,
+  caller: Caller,
+  { planner, state, namespaceRules }: PlanHandlerOptions,
+): Promise<PlanResponse> {
+  if (rollout.namespace !== namespace)
+    throw new CoordinatorError(
+      "INVALID",
+      `the rollout is in namespace "${rollout.namespace}", the request is for "${namespace}"`,
+    );
+  const action = rollout.action?.$case;
+  if (action !== "undo" && action !== "restart")
+    throw new CoordinatorError("INVALID", "only an undo and a restart can be planned");
+  findService(state, rollout);
+  const events = { record: () => {} };
+  return planner.planRollout(rollout, (copy) =>
+    updateRollout(rollout, caller, { ...copy, events, namespaceRules }),
+  );
 }

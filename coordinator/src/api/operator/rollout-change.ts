@@ -121,18 +121,26 @@ function resume(facts: RolloutFacts): RolloutChange {
 }
 
 function promote(facts: RolloutFacts): RolloutChange {
-  const { entry, status, revisions } = facts;
-  const attempt = entry.wanted && rolloutAttemptAt(status, entry.record, entry.wanted);
-  if (attempt === undefined || entry.wanted === undefined) throw refusal(facts, "has no canary to promote");
-  const good = lastGood(revisions, { number: attempt.revision });
-  const before = good && workloadOfRevision(entry.wanted, good);
-  const unpaused = { ...statusOf(facts), paused: false };
-  if (holdOf(attempt, unpaused, entry.wanted, before).type !== "canary")
-    throw refusal(facts, "has no canary to promote");
+  const revision = canaryOf(facts);
+  if (revision === undefined) throw refusal(facts, "has no canary to promote");
   const going = goingOn(facts);
   const promoted = { ...going, attempt: going.attempt && { ...going.attempt, promoted: true } };
-  const message = `promoted revision ${attempt.revision}`;
+  const message = `promoted revision ${revision}`;
   return { record: undefined, status: promoted, reason: "RolloutPromoted", message };
+}
+
+/** Returns the number of the revision that waits with a canary, or would once it is no longer paused. Undefined: none does. */
+export function canaryOf({
+  entry,
+  status,
+  revisions,
+}: Pick<RolloutFacts, "entry" | "status" | "revisions">): number | undefined {
+  const attempt = entry.wanted && rolloutAttemptAt(status, entry.record, entry.wanted);
+  if (attempt === undefined || entry.wanted === undefined) return undefined;
+  const good = lastGood(revisions, { number: attempt.revision });
+  const before = good && workloadOfRevision(entry.wanted, good);
+  const unpaused = { ...(status ?? ContainerServiceStatus.fromPartial({})), paused: false };
+  return holdOf(attempt, unpaused, entry.wanted, before).type === "canary" ? attempt.revision : undefined;
 }
 
 /** The progress deadline counts from now on: while it was held, nothing could come further. */

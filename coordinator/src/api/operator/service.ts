@@ -96,10 +96,15 @@ export type ResourceViewOptions = Pick<OperatorOptions, "state" | "clock" | "aut
 export function operatorService(options: OperatorOptions): Handlers<typeof OperatorServiceService> {
   const { state } = options;
   const handlers: Omit<Handlers<typeof OperatorServiceService>, "getSupportBundle"> = {
-    listResources: async ({ namespace, labels }) => {
+    listResources: async ({ namespace, labels, kind, name }) => {
       const entries = state
         .resources(namespace || undefined)
-        .filter(({ record }) => hasLabels(record.labels, labels));
+        .filter(
+          ({ record }) =>
+            hasLabels(record.labels, labels) &&
+            (kind === undefined || record.kind === kind) &&
+            (name === undefined || record.name === name),
+        );
       return { resources: entries.map((entry) => viewOrFault(entry, options)) };
     },
     listPods: async (request) => listPods(request, options),

@@ -1,4 +1,9 @@
-import type { KeptPodRecord, RevisionRecord, RolloutAttempt } from "@forage/proto/forage/store/v1/store";
+import {
+  AttemptState,
+  type KeptPodRecord,
+  type RevisionRecord,
+  type RolloutAttempt,
+} from "@forage/proto/forage/store/v1/store";
 import type { Workload } from "../../model/workload.ts";
 import type { PodEntry } from "../../state/entries.ts";
 import type { StepDescription } from "../step-sink.ts";
@@ -42,13 +47,23 @@ export type WorkloadStep =
   /** The last pod of a deleted resource is gone. */
   | { readonly type: "forget-resource" };
 
+const STATES: Readonly<Record<AttemptState, string>> = {
+  [AttemptState.UNSPECIFIED]: "unknown",
+  [AttemptState.PROGRESSING]: "progressing",
+  [AttemptState.SUCCEEDED]: "succeeded",
+  [AttemptState.ROLLING_BACK]: "rolling back",
+  [AttemptState.ROLLED_BACK]: "rolled back",
+  [AttemptState.FAILED]: "failed",
+  [AttemptState.UNRECOGNIZED]: "unknown",
+};
+
 /** Describes a step for logs and for people. */
 export function describeStep(step: WorkloadStep): StepDescription {
   switch (step.type) {
     case "start-rollout":
       return { step: step.type, revision: step.revision.number, why: step.why };
     case "update-rollout":
-      return { step: step.type, state: step.attempt.state, why: step.why };
+      return { step: step.type, state: STATES[step.attempt.state], why: step.why };
     case "create-pods":
       return { step: step.type, count: step.count, why: step.why };
     case "stop-pod":
