@@ -251,7 +251,8 @@ function servesNothing(): Serving {
   };
   const gateway = {
     ...{ start: () => {}, restart: () => {}, take: () => {}, status: () => undefined },
-    ...{ subscribe: () => () => {}, metrics: async () => undefined, close: async () => {} },
+    ...{ subscribe: () => () => {}, metrics: async () => undefined },
+    ...{ traffic: async () => undefined, close: async () => {} },
   };
   return { services, gateway };
 }

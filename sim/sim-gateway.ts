@@ -48,6 +48,8 @@ export class SimGateway implements Gateway {
     return () => this.#listeners.delete(listener);
   }
 
+  async traffic(): Promise<undefined> {}
+
   async metrics(): Promise<undefined> {}
 
   async close(): Promise<void> {}

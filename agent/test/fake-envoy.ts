@@ -34,6 +34,7 @@ export class FakeEnvoy implements ProxyProgram {
     listeners: async () => new Set(["http"]),
     metrics: async () => "",
     connections: async () => 0,
+    traffic: async () => ({ requests: 0, errors: 0 }),
     reopenLogs: async () => undefined,
     drain: async () => undefined,
     quit: async () => undefined,

@@ -20,6 +20,7 @@ export class NoGateway implements Gateway {
     return () => this.#listeners.delete(listener);
   }
   async metrics(): Promise<undefined> {}
+  async traffic(): Promise<undefined> {}
   async close(): Promise<void> {}
 
   /** Simulates a change of the proxy's state. */

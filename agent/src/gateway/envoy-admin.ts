@@ -22,6 +22,8 @@ export interface EnvoyAdmin {
   listeners(): Promise<ReadonlySet<string>>;
   /** Returns the proxy's metrics in Prometheus' text format. */
   metrics(): Promise<string>;
+  /** Returns how many requests were answered since the proxy started, and how many of them with a status of 500 or more. */
+  traffic(): Promise<{ readonly requests: number; readonly errors: number }>;
   /** Clients' connections that are open. */
   connections(): Promise<number>;
   reopenLogs(): Promise<void>;
@@ -41,6 +43,8 @@ const STATS: Readonly<Record<string, Subscription>> = {
 };
 const FILTER =
   "^(listener_manager\\.(lds|total_listeners_warming)|cluster_manager\\.(cds|warming_clusters)|http\\.https?\\.rds\\.https?)(\\.version_text|\\.update_rejected)?$";
+/** The statistics of both entrances. Health checks of load balancers count as well. */
+const ANSWERED = "^http\\.https?\\.downstream_rq_(completed|5xx)$";
 /** Accepted, but waiting for a certificate or for endpoints: requests still go the old way. */
 const WARMING: Readonly<Record<string, Subscription>> = {
   "listener_manager.total_listeners_warming": "listeners",
@@ -106,6 +110,17 @@ export class EnvoyAdminSocket implements EnvoyAdmin {
       .filter((line) => !line.startsWith("listener.admin."))
       .map((line) => Number(line.split(": ")[1] ?? 0));
     return counts.reduce((sum, count) => sum + count, 0);
+  }
+
+  async traffic(): Promise<{ readonly requests: number; readonly errors: number }> {
+    const text = await this.#text("GET", `/stats?filter=${encodeURIComponent(ANSWERED)}`);
+    const sums = { requests: 0, errors: 0 };
+    for (const line of text.split("\n")) {
+      const [name = "", count = "0"] = line.split(": ");
+      if (name.endsWith(".downstream_rq_completed")) sums.requests += Number(count);
+      if (name.endsWith(".downstream_rq_5xx")) sums.errors += Number(count);
+    }
+    return sums;
   }
 
   async reopenLogs(): Promise<void> {

@@ -1,4 +1,4 @@
-import type { GatewayStatus, GatewayUpdate } from "@forage/proto/forage/agent/v1/agent";
+import type { GatewayStatus, GatewayTraffic, GatewayUpdate } from "@forage/proto/forage/agent/v1/agent";
 
 /** Serves routes on this host if it is a gateway. Its configuration comes from the link, and from disk while the link is down. */
 export interface Gateway {
@@ -13,6 +13,8 @@ export interface Gateway {
   subscribe(listener: (status: GatewayStatus) => void): () => void;
   /** The proxy's figures in Prometheus' text format; undefined: it doesn't run. */
   metrics(): Promise<string | undefined>;
+  /** Returns the requests answered since the proxy started, some seconds old. Undefined: it doesn't run, or can't be read. */
+  traffic(): Promise<GatewayTraffic | undefined>;
   /** Lets go of the proxy, which goes on. */
   close(): Promise<void>;
 }

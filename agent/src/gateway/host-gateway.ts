@@ -4,7 +4,12 @@ import { dirname } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { type BackOff, backOffMs } from "@forage/common/back-off";
 import { messageOf } from "@forage/common/message-of";
-import type { GatewayHostProblem, GatewayStatus, GatewayUpdate } from "@forage/proto/forage/agent/v1/agent";
+import type {
+  GatewayHostProblem,
+  GatewayStatus,
+  GatewayTraffic,
+  GatewayUpdate,
+} from "@forage/proto/forage/agent/v1/agent";
 import { type Clock, pause } from "../clock.ts";
 import type { KnownServices } from "../services/known-services.ts";
 import { ConfigApplier, type Problem } from "./config-applier.ts";
@@ -42,6 +47,8 @@ const LIVE_CHECK_MS = 20;
 const DRAIN_MAX_MS = 10_000;
 const DRAIN_CHECK_MS = 100;
 const MESSAGE_LENGTH_MAX = 2_000;
+/** Envoy looks through all its statistics for two of them, and heartbeats come more often than graphs need. */
+const TRAFFIC_EVERY_MS = 10_000;
 
 const NO_FILES =
   "Envoy has ended, and its configuration is lost: it is started once the coordinator sends the configuration again";
@@ -65,6 +72,7 @@ export class HostGateway implements Gateway {
   #config: { readonly loader: ConfigLoader; readonly hosts: ConfigApplier } | undefined;
   #files: ConfigFiles | undefined;
   #proxyVersion = "";
+  #traffic: { readonly readMs: number; readonly totals: GatewayTraffic | undefined } | undefined;
   /** Whether a proxy may run, whose end has to be noticed. */
   #hasProxy = false;
   #failures = 0;
@@ -113,6 +121,17 @@ export class HostGateway implements Gateway {
   async metrics(): Promise<string | undefined> {
     if (this.#config === undefined) return undefined;
     return this.#parts.admin.metrics().catch(() => undefined);
+  }
+
+  async traffic(): Promise<GatewayTraffic | undefined> {
+    if (this.#config === undefined) return undefined;
+    const nowMs = this.#parts.clock.monotonicMs();
+    if (this.#traffic === undefined || nowMs - this.#traffic.readMs >= TRAFFIC_EVERY_MS) {
+      const found = await this.#parts.admin.traffic().catch(() => undefined);
+      const totals = found && { requests: BigInt(found.requests), errors: BigInt(found.errors) };
+      this.#traffic = { readMs: nowMs, totals };
+    }
+    return this.#traffic.totals;
   }
 
   async close(): Promise<void> {

@@ -169,7 +169,8 @@ async function beat(connection: Connection, options: StreamOptions, signal: Abor
   }
 }
 
-async function heartbeat(connection: Connection, { journal, node }: StreamOptions): Promise<void> {
-  const usage = await node.usage().catch(() => undefined);
-  await connection.send({ $case: "heartbeat", value: { assignmentRevision: journal.revision, usage } });
+async function heartbeat(connection: Connection, { journal, node, gateway }: StreamOptions): Promise<void> {
+  const [usage, traffic] = await Promise.all([node.usage().catch(() => undefined), gateway.traffic()]);
+  const value = { assignmentRevision: journal.revision, usage, traffic };
+  await connection.send({ $case: "heartbeat", value });
 }

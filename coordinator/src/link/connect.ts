@@ -276,11 +276,13 @@ function take(
 ): void {
   switch (message?.$case) {
     case "heartbeat": {
-      const { usage } = message.value;
-      options.sessions.recordContact(
-        session,
-        usage && { cpuMilli: Number(usage.cpuMilli), memoryBytes: Number(usage.memoryBytes) },
-      );
+      const { usage, traffic } = message.value;
+      options.sessions.recordContact(session, {
+        ...(usage && {
+          usage: { cpuMilli: Number(usage.cpuMilli), memoryBytes: Number(usage.memoryBytes) },
+        }),
+        ...(traffic && { traffic: { requests: Number(traffic.requests), errors: Number(traffic.errors) } }),
+      });
       return;
     }
     case "podStatuses":

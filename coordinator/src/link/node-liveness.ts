@@ -327,6 +327,7 @@ export class NodeLiveness {
     const health = {
       lastSeenMs: before?.lastSeenMs,
       ...(before?.usage && { usage: before.usage }),
+      ...(before?.traffic && { traffic: before.traffic }),
       ready,
       message,
       ...(kept && { kept }),

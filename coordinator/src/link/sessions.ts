@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import { CoordinatorError } from "../errors.ts";
 import { workloadKey } from "../model/workload.ts";
 import type { ClusterView } from "../state/cluster-view.ts";
-import type { Change, ObjectEntry, ResourceEntry } from "../state/entries.ts";
+import type { Change, NodeHealth, ObjectEntry, ResourceEntry } from "../state/entries.ts";
 import { Signal } from "../state/signal.ts";
 import type { Clock } from "../time/clock.ts";
 import {
@@ -122,18 +122,14 @@ export class Sessions {
     return newest !== undefined && newest !== session;
   }
 
-  recordContact(session: Session, usage?: { readonly cpuMilli: number; readonly memoryBytes: number }): void {
+  recordContact(session: Session, measured: Pick<NodeHealth, "usage" | "traffic"> = {}): void {
     const { state, clock } = this.#options;
     session.lastHeartbeatMs = clock.monotonicMs();
     if (this.#live.get(session.node) !== session) return;
     this.#liveness.recordContact(session.node);
     const health = state.node(session.node)?.health;
     if (health === undefined) return;
-    state.setNodeHealth(
-      session.node,
-      { ...health, lastSeenMs: clock.nowMs(), ...(usage && { usage }) },
-      false,
-    );
+    state.setNodeHealth(session.node, { ...health, lastSeenMs: clock.nowMs(), ...measured }, false);
   }
 
   close(session: Session): void {

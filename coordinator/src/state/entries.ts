@@ -78,6 +78,8 @@ export interface NodeHealth {
   /** Undefined: not since this coordinator started. */
   readonly lastSeenMs: number | undefined;
   readonly usage?: { readonly cpuMilli: number; readonly memoryBytes: number };
+  /** Requests that the node's gateway has answered since its proxy started. Absent: it serves none, or doesn't report it. */
+  readonly traffic?: { readonly requests: number; readonly errors: number };
 }
 
 export interface RolloutEntry {
