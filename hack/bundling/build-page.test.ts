@@ -47,3 +47,35 @@ test("a page becomes one file with its scripts and styles, made again only when 
   assert.deepEqual((await bundlePrograms(options)).built, ["page"]);
   assert.equal(files().get("index.html"), "another page");
 });
+
+/** The limit of what a browser loads before the dashboard is there. */
+const MAX_PAGE_BYTES = 150_000;
+
+test("the dashboard loads at most 150 kB before it is there: terminals and YAML come later", async (t) => {
+  const outDir = mkdtempSync(join(tmpdir(), "forage-dashboard-"));
+  t.after(() => rmSync(outDir, { recursive: true }));
+  const root = join(import.meta.dirname, "../..");
+  await bundlePrograms({ root, outDir, programs: { dashboard: "coordinator/dashboard/main.tsx" } });
+  const stored = JSON.parse(readFileSync(join(outDir, "dashboard.json"), "utf8")) as Readonly<
+    Record<string, { readonly gzip: string }>
+  >;
+  const packed = new Map(
+    Object.entries(stored).map(([name, { gzip }]) => [name, Buffer.from(gzip, "base64")]),
+  );
+  const first = new Set(["index.html", "app.css", "app.js"]);
+  for (const name of first) {
+    const text = gunzipSync(packed.get(name) ?? assert.fail(name)).toString();
+    // Imports with parentheses are loaded when they are needed.
+    for (const [, needed = ""] of text.matchAll(/\b(?:import|from)\s*"\.\/([^"]+)"/g)) first.add(needed);
+  }
+  const sizes = [...first].map((name) => [name, packed.get(name)?.byteLength ?? Number.NaN] as const);
+  const sum = sizes.reduce((all, [, size]) => all + size, 0);
+  assert.ok(sum <= MAX_PAGE_BYTES, `${sum} bytes: ${JSON.stringify(sizes)}`);
+  const later = [...packed.keys()].filter((name) => !first.has(name) && name.endsWith(".js"));
+  assert.ok(
+    later.some((name) => name.startsWith("terminal")) &&
+      later.some((name) => name.startsWith("read-manifest")),
+    later.join(),
+  );
+  t.diagnostic(`${sum} bytes before the page is there: ${JSON.stringify(sizes)}`);
+});

@@ -47,7 +47,7 @@ export function readTexts(root: string): readonly Text[] {
     globSync(pattern, { cwd: root }).filter((path) => !/(^|\/)(node_modules|gen|dist)\//.test(path));
   const read = (path: string) => readFileSync(join(root, path), "utf8");
   // The rules and their cases name what they find.
-  const sources = FOLDERS.flatMap((folder) => find(`${folder}/**/*.ts`)).filter(
+  const sources = FOLDERS.flatMap((folder) => find(`${folder}/**/*.{ts,tsx}`)).filter(
     (path) => !path.includes("checks/language-rules"),
   );
   const pages = [...find("docs/**/*.md"), ...find("*.md")];
