@@ -12,12 +12,13 @@ import { PodsPage } from "./pages/pods.tsx";
 import { ResourcePage } from "./pages/resource.tsx";
 import { WorkloadsPage } from "./pages/workloads.tsx";
 import { WorkspacesPage } from "./pages/workspaces.tsx";
+import { Head } from "./parts/pieces.tsx";
 
 interface Page {
   /** The first part of its address. */
   readonly name: string;
   readonly title: string;
-  readonly show: () => ComponentChild;
+  readonly show: (place: Place) => ComponentChild;
 }
 
 /** The pages in the order of the navigation. */
@@ -27,7 +28,11 @@ export const PAGES: readonly Page[] = [
   { name: "pods", title: "Pods", show: () => <PodsPage /> },
   { name: "jobs", title: "Jobs", show: () => <JobsPage /> },
   { name: "network", title: "Network", show: () => <NetworkPage /> },
-  { name: "config", title: "Secrets", show: () => <ConfigPage /> },
+  {
+    name: "config",
+    title: "Secrets",
+    show: (place) => <ConfigPage key={place.query.get("filter") ?? ""} place={place} />,
+  },
   { name: "workspaces", title: "Workspaces", show: () => <WorkspacesPage /> },
   { name: "events", title: "Events", show: () => <EventsPage /> },
   { name: "plan", title: "Plan", show: () => <PlanPage /> },
@@ -40,10 +45,10 @@ export function pageOf(place: Place): ComponentChild {
   if (name === "pods" && rest.length === 2) return <PodPage key={key} place={place} />;
   if (name === "resources" && rest.length === 3) return <ResourcePage key={key} place={place} />;
   const page = PAGES.find((each) => each.name === name);
-  if (page !== undefined && rest.length === 0) return page.show();
+  if (page !== undefined && rest.length === 0) return page.show(place);
   return (
     <>
-      <h1>There is no such page</h1>
+      <Head title="There is no such page" />
       <p>
         <a href={href("fleet")}>Go to the fleet</a>
       </p>

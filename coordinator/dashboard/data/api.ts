@@ -1,6 +1,8 @@
 /** The rights of the token that the browser is logged in with. */
 export interface Me {
   readonly cluster: string;
+  /** The issuer of certificates; empty: there is none. */
+  readonly issuer: string;
   readonly token: string;
   readonly grants: readonly Grant[];
 }
@@ -27,12 +29,7 @@ const OWN = { "x-forage-dashboard": "1", "content-type": "application/json" };
 
 export const login = (token: string): Promise<Me> => send("login", { token });
 export const logout = (): Promise<unknown> => send("logout", {});
-export const whoAmI = (): Promise<Me> => answeredJson("me");
-
-/** Reads what has a path of its own. */
-export function answeredJson<Answer>(path: string): Promise<Answer> {
-  return answered(fetch(`api/${path}`));
-}
+export const whoAmI = (): Promise<Me> => answered(fetch("api/me"));
 
 /** Calls a method of the operator service. Messages are in their JSON form, where empty fields are left out. */
 export function call<Answer>(method: string, request: object, signal?: AbortSignal): Promise<Answer> {

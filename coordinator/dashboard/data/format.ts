@@ -22,6 +22,21 @@ export function ago(time: string | undefined): string {
   return ms < 0 ? `in ${duration(-ms)}` : `${duration(ms)} ago`;
 }
 
+/** Returns how long ago, or in how long, a time is; "" without one. */
+export function agoMs(ms: number | undefined): string {
+  return ms === undefined || ms === 0 ? "" : ago(new Date(ms).toISOString());
+}
+
+/** Returns the labels of times, in seconds since the epoch: "14:05", or "14:05:30" where they are less than a minute apart. */
+export function clockTimes(seconds: readonly number[], stepSeconds: number): string[] {
+  const format = new Intl.DateTimeFormat("en-GB", {
+    hour: "2-digit",
+    minute: "2-digit",
+    ...(stepSeconds < 60 && { second: "2-digit" }),
+  });
+  return seconds.map((time) => format.format(time * 1000));
+}
+
 export function dateTime(time: string | undefined): string {
   if (time === undefined) return "";
   return new Date(time).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });

@@ -1,8 +1,10 @@
 import { useEffect, useState } from "preact/hooks";
 import type {
+  CertificateRow,
   LiveMessage,
   LiveTopic,
   NodeRow,
+  ObjectRow,
   PodRow,
   ResourceRow,
   WorkspaceRow,
@@ -13,9 +15,11 @@ interface RowTypes {
   readonly pods: PodRow;
   readonly resources: ResourceRow;
   readonly workspaces: WorkspaceRow;
+  readonly objects: ObjectRow;
+  readonly certificates: CertificateRow;
 }
 
-const TOPICS: readonly LiveTopic[] = ["nodes", "pods", "resources", "workspaces"];
+const TOPICS: readonly LiveTopic[] = ["nodes", "pods", "resources", "workspaces", "objects", "certificates"];
 
 /** "connecting", until everything has come; "live"; "lost", while the coordinator does not answer. */
 export type Connection = "connecting" | "live" | "lost";
@@ -60,6 +64,8 @@ export class Live {
     pods: new LiveTable<PodRow>(),
     resources: new LiveTable<ResourceRow>(),
     workspaces: new LiveTable<WorkspaceRow>(),
+    objects: new LiveTable<ObjectRow>(),
+    certificates: new LiveTable<CertificateRow>(),
   };
   readonly #listeners = new Set<() => void>();
   #source: EventSource | undefined;
@@ -126,6 +132,8 @@ export class Live {
     if (message.pods) this.#tables.pods.take(message.pods);
     if (message.resources) this.#tables.resources.take(message.resources);
     if (message.workspaces) this.#tables.workspaces.take(message.workspaces);
+    if (message.objects) this.#tables.objects.take(message.objects);
+    if (message.certificates) this.#tables.certificates.take(message.certificates);
     if (message.complete) this.#set("live");
     this.#draw();
   }

@@ -246,30 +246,8 @@ export interface WireNode {
   };
 }
 
-export interface Certificate {
-  readonly hostname?: string;
-  readonly state?: string;
-  readonly message?: string;
-  readonly issuer?: string;
-  readonly notAfter?: string;
-  readonly renewAt?: string;
-}
-
+/** An object with its values, as they are revealed. */
 export interface WireObject {
-  readonly namespace?: string;
-  readonly name?: string;
-  readonly updatedAt?: string;
-  readonly usedBy?: readonly string[];
-  readonly secret?: {
-    readonly sizes?: Readonly<Record<string, number>>;
-    readonly data?: Readonly<Record<string, string>>;
-  };
-  readonly configMap?: { readonly sizes?: Readonly<Record<string, number>> };
-  readonly registryCredential?: {
-    readonly server?: string;
-    readonly username?: string;
-    readonly password?: string;
-  };
-  readonly claim?: { readonly capacity?: string; readonly node?: string; readonly usedBytes?: string };
-  readonly priorityClass?: { readonly value?: number; readonly description?: string };
+  readonly secret?: { readonly data?: Readonly<Record<string, string>> };
+  readonly registryCredential?: { readonly password?: string };
 }

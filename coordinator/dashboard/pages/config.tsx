@@ -1,44 +1,43 @@
 import { useState } from "preact/hooks";
+import type { ObjectRow } from "../../src/dashboard/live/rows.ts";
 import { call } from "../data/api.ts";
-import { asApiError, listedNamespace, may, useApp, useCall } from "../data/app.ts";
-import { ago, bytes, plural } from "../data/format.ts";
+import { asApiError, may, useApp, useTables } from "../data/app.ts";
+import { agoMs, bytes, plural } from "../data/format.ts";
+import type { Place } from "../data/location.ts";
 import type { WireObject } from "../data/wire.ts";
 import { FilterField, useFilter } from "../parts/filter.tsx";
-import { Dialog, Failure, Head } from "../parts/pieces.tsx";
+import { Dialog, Head } from "../parts/pieces.tsx";
 import { type Column, VirtualTable } from "../parts/virtual-table.tsx";
 
 /** Secrets, config maps and the like: names and sizes. Values of secrets are shown only on demand, to those who may. */
-export function ConfigPage() {
+export function ConfigPage({ place }: { readonly place: Place }) {
   const app = useApp();
-  const namespace = listedNamespace(app);
-  const { answer, error } = useCall<{ objects?: readonly WireObject[] }>("listObjects", { namespace });
+  const live = useTables();
+  const all = live.rows("objects").filter((row) => app.namespace === "" || row.namespace === app.namespace);
   const { rows, text, setText } = useFilter(
-    answer?.objects ?? [],
+    all,
     (it) => `${it.namespace}/${it.name} ${kindOf(it)}`,
+    place.query.get("filter") ?? "",
   );
   const [shown, setShown] = useState<{
-    readonly object: WireObject;
+    readonly object: ObjectRow;
     readonly values: Readonly<Record<string, string>>;
   }>();
-  const reveal = (object: WireObject): void => {
-    const kind = object.secret === undefined ? "registry_credential" : "secret";
-    call<{ object?: WireObject }>("revealObject", {
-      namespace: object.namespace,
-      kind,
-      name: object.name,
-    }).then(
+  const reveal = (object: ObjectRow): void => {
+    const { namespace, kind, name } = object;
+    call<{ object?: WireObject }>("revealObject", { namespace, kind, name }).then(
       (found) => setShown({ object, values: valuesOf(found.object) }),
       (cause: unknown) => app.notify(asApiError(cause).message, "bad"),
     );
   };
-  const columns: readonly Column<WireObject>[] = [
+  const columns: readonly Column<ObjectRow>[] = [
     ...COLUMNS,
     {
       title: "Values",
       width: "6rem",
       cell: (object) =>
         isSecret(object) &&
-        may(app, "editor", object.namespace ?? "") && (
+        may(app, "editor", object.namespace) && (
           <button
             type="button"
             class="small"
@@ -55,7 +54,6 @@ export function ConfigPage() {
       <Head title="Secrets and configuration" about={`${plural(rows.length, "object")}, by name`}>
         <FilterField text={text} setText={setText} label="Filter objects" />
       </Head>
-      <Failure error={error} />
       <VirtualTable
         label="Secrets and configuration"
         rows={rows}
@@ -84,15 +82,12 @@ export function ConfigPage() {
   );
 }
 
-function isSecret({ secret, registryCredential }: WireObject): boolean {
-  return secret !== undefined || registryCredential !== undefined;
+function isSecret({ kind }: ObjectRow): boolean {
+  return kind === "secret" || kind === "registry_credential";
 }
 
-function kindOf(object: WireObject): string {
-  if (object.secret) return "secret";
-  if (object.configMap) return "config map";
-  if (object.registryCredential) return "registry credential";
-  return object.claim ? "claim" : "priority class";
+function kindOf({ kind }: ObjectRow): string {
+  return kind.replaceAll("_", " ");
 }
 
 function valuesOf(object: WireObject | undefined): Readonly<Record<string, string>> {
@@ -106,29 +101,25 @@ function decoded(base64: string): string {
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(content);
   } catch {
-    return `${content.length} bytes that are no text, in base64: ${base64}`;
+    return `${content.length} bytes that are not text, in base64: ${base64}`;
   }
 }
 
-function aboutOf({ secret, configMap, registryCredential, claim, priorityClass }: WireObject): string {
-  const sizes = secret?.sizes ?? configMap?.sizes;
-  if (sizes !== undefined)
-    return Object.entries(sizes)
-      .map(([key, size]) => `${key} (${bytes(size)})`)
-      .join(", ");
-  if (registryCredential !== undefined) return `${registryCredential.username}@${registryCredential.server}`;
-  if (claim !== undefined) return `${claim.capacity ?? "no limit"} on ${claim.node || "no node yet"}`;
-  return `${priorityClass?.value ?? 0} ${priorityClass?.description ?? ""}`;
+function aboutOf({ sizes, about }: ObjectRow): string {
+  if (sizes === undefined) return about;
+  return Object.entries(sizes)
+    .map(([key, size]) => `${key} (${bytes(size)})`)
+    .join(", ");
 }
 
-const COLUMNS: readonly Column<WireObject>[] = [
-  { title: "Name", width: "minmax(8rem, 2fr)", cell: ({ name }) => name, sort: ({ name }) => name ?? "" },
+const COLUMNS: readonly Column<ObjectRow>[] = [
+  { title: "Name", width: "minmax(8rem, 2fr)", cell: ({ name }) => name, sort: ({ name }) => name },
   { title: "Kind", width: "minmax(9rem, 1fr)", cell: kindOf, sort: kindOf },
   {
     title: "Namespace",
     width: "1fr",
     cell: ({ namespace }) => namespace,
-    sort: ({ namespace }) => namespace ?? "",
+    sort: ({ namespace }) => namespace,
     wide: true,
   },
   {
@@ -141,6 +132,6 @@ const COLUMNS: readonly Column<WireObject>[] = [
     ),
     wide: true,
   },
-  { title: "Used by", width: "6rem", cell: ({ usedBy }) => plural(usedBy?.length ?? 0, "pod"), wide: true },
-  { title: "Changed", width: "7rem", cell: ({ updatedAt }) => ago(updatedAt), wide: true },
+  { title: "Used by", width: "6rem", cell: ({ usedBy }) => plural(usedBy, "pod"), wide: true },
+  { title: "Changed", width: "7rem", cell: ({ updatedMs }) => agoMs(updatedMs), wide: true },
 ];

@@ -3,7 +3,7 @@ import { useTables } from "../data/app.ts";
 import { bytes, cores, percent, plural } from "../data/format.ts";
 import { href } from "../data/location.ts";
 import { FilterField, useFilter } from "../parts/filter.tsx";
-import { Graphs } from "../parts/graphs.tsx";
+import { FleetGraphs } from "../parts/graphs.tsx";
 import { Badge, Bar, Head, Tile } from "../parts/pieces.tsx";
 import { type Column, VirtualTable } from "../parts/virtual-table.tsx";
 
@@ -20,7 +20,7 @@ export function FleetPage() {
         <FilterField text={text} setText={setText} label="Filter nodes" />
       </Head>
       <Tiles />
-      <Graphs />
+      <FleetGraphs />
       <Zones nodes={rows} />
       <VirtualTable
         label="Nodes"

@@ -1,39 +1,21 @@
 import type { ResourceRow } from "../../src/dashboard/live/rows.ts";
-import { listedNamespace, useApp, useCall, useTables } from "../data/app.ts";
-import { age, ago } from "../data/format.ts";
+import { useApp, useTables } from "../data/app.ts";
+import { age, agoMs } from "../data/format.ts";
 import { href } from "../data/location.ts";
-import type { ResourceList } from "../data/wire.ts";
 import { FilterField, useFilter } from "../parts/filter.tsx";
 import { Badge, Head } from "../parts/pieces.tsx";
 import { type Column, VirtualTable } from "../parts/virtual-table.tsx";
 import { resourceText } from "./workloads.tsx";
 
-interface JobRow extends ResourceRow {
-  readonly nextAt: string | undefined;
-}
-
 export function JobsPage() {
-  const app = useApp();
+  const { namespace } = useApp();
   const live = useTables();
-  const own = live
+  const all = live
     .rows("resources")
     .filter(
-      ({ kind, namespace }) =>
-        (kind === "job" || kind === "cron_job") && (app.namespace === "" || namespace === app.namespace),
+      (row) =>
+        (row.kind === "job" || row.kind === "cron_job") && (namespace === "" || row.namespace === namespace),
     );
-  const schedules = own
-    .filter(({ kind }) => kind === "cron_job")
-    .map(({ name, generation }) => `${name} ${generation}`);
-  const { answer } = useCall<ResourceList>("listResources", { namespace: listedNamespace(app) }, [
-    schedules.join(),
-  ]);
-  const nextOf = ({ namespace, kind, name }: ResourceRow): string | undefined =>
-    answer?.resources?.find(
-      (each) => each.namespace === namespace && each.kind === kind && each.name === name,
-    )?.cronJob?.nextAt;
-  const all = own.map(
-    (row): JobRow => ({ ...row, nextAt: row.kind === "cron_job" ? nextOf(row) : undefined }),
-  );
   const { rows, text, setText } = useFilter(all, resourceText);
   return (
     <>
@@ -44,8 +26,8 @@ export function JobsPage() {
         label="Jobs"
         rows={rows}
         columns={COLUMNS}
-        keyOf={({ namespace, kind, name }) => `${namespace}/${kind}/${name}`}
-        hrefOf={({ namespace, kind, name }) => href("resources", namespace, kind, name)}
+        keyOf={({ namespace: own, kind, name }) => `${own}/${kind}/${name}`}
+        hrefOf={({ namespace: own, kind, name }) => href("resources", own, kind, name)}
         empty="There are no jobs here."
       />
     </>
@@ -54,7 +36,7 @@ export function JobsPage() {
 
 const WORDS = { good: "Scheduled", busy: "Running", bad: "Failed", off: "Complete" } as const;
 
-const COLUMNS: readonly Column<JobRow>[] = [
+const COLUMNS: readonly Column<ResourceRow>[] = [
   { title: "Name", width: "minmax(8rem, 2fr)", cell: ({ name }) => name, sort: ({ name }) => name },
   { title: "Kind", width: "5rem", cell: ({ kind }) => kind, sort: ({ kind }) => kind },
   {
@@ -67,8 +49,8 @@ const COLUMNS: readonly Column<JobRow>[] = [
   {
     title: "Next run",
     width: "1fr",
-    cell: ({ nextAt }) => ago(nextAt),
-    sort: ({ nextAt }) => nextAt ?? "",
+    cell: ({ nextMs }) => agoMs(nextMs),
+    sort: ({ nextMs }) => nextMs ?? 0,
     wide: true,
   },
   {

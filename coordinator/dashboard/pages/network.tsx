@@ -1,11 +1,11 @@
 import type { ResourceRow } from "../../src/dashboard/live/rows.ts";
 import { call } from "../data/api.ts";
-import { asApiError, may, useApp, useCall, useTables } from "../data/app.ts";
-import { ago, dateTime } from "../data/format.ts";
+import { asApiError, may, useApp, useTables } from "../data/app.ts";
+import { agoMs, dateTime } from "../data/format.ts";
 import { href } from "../data/location.ts";
-import type { Certificate } from "../data/wire.ts";
 import { FilterField, useFilter } from "../parts/filter.tsx";
-import { Badge, Failure, Head } from "../parts/pieces.tsx";
+import { TrafficGraphs } from "../parts/graphs.tsx";
+import { Badge, Head } from "../parts/pieces.tsx";
 import { type Column, VirtualTable } from "../parts/virtual-table.tsx";
 import { resourceText } from "./workloads.tsx";
 
@@ -32,59 +32,49 @@ export function NetworkPage() {
         hrefOf={({ namespace, kind, name }) => href("resources", namespace, kind, name)}
         empty="There are no services and routes here."
       />
-      {may(app, "viewer", "") && <Certificates />}
+      {may(app, "viewer", "") && (
+        <>
+          <TrafficGraphs />
+          <Certificates />
+        </>
+      )}
     </>
   );
 }
 
 function Certificates() {
   const app = useApp();
-  const { answer, error, again } = useCall<{ certificates?: readonly Certificate[]; issuer?: string }>(
-    "listCertificates",
-    {},
-  );
+  const certificates = useTables().rows("certificates");
   const renew = (hostname: string): void => {
     call("renewCertificate", { hostname }).then(
-      () => {
-        app.notify(`Another certificate for ${hostname} is made.`);
-        again();
-      },
+      () => app.notify(`The coordinator orders another certificate for ${hostname}.`),
       (cause: unknown) => app.notify(asApiError(cause).message, "bad"),
     );
   };
   return (
     <section>
       <h2>
-        Certificates <small>{answer?.issuer ? `from ${answer.issuer}` : "no issuer is configured"}</small>
+        Certificates{" "}
+        <small>{app.me.issuer === "" ? "no issuer is configured" : `from ${app.me.issuer}`}</small>
       </h2>
-      <Failure error={error} />
       <ul class="plain-list">
-        {(answer?.certificates ?? []).map((certificate) => (
-          <li key={certificate.hostname} class="card line">
+        {certificates.map(({ hostname, state, tone, message, notAfterMs }) => (
+          <li key={hostname} class="card line">
             <span>
-              <strong>{certificate.hostname}</strong>{" "}
-              <Badge
-                tone={
-                  certificate.state === "ready" ? "good" : certificate.state === "issuing" ? "busy" : "bad"
-                }
-              >
-                {certificate.state}
-              </Badge>{" "}
-              {certificate.notAfter &&
-                `until ${dateTime(certificate.notAfter)} (${ago(certificate.notAfter)})`}{" "}
-              <span class="quiet">{certificate.message}</span>
+              <strong>{hostname}</strong> <Badge tone={tone}>{state}</Badge>{" "}
+              {notAfterMs > 0 &&
+                `until ${dateTime(new Date(notAfterMs).toISOString())} (${agoMs(notAfterMs)})`}{" "}
+              <span class="quiet">{message}</span>
             </span>
             {may(app, "admin", "") && (
-              <button type="button" onClick={() => renew(certificate.hostname ?? "")}>
+              <button type="button" onClick={() => renew(hostname)} aria-label={`Renew ${hostname}`}>
                 Renew
               </button>
             )}
           </li>
         ))}
       </ul>
-      {answer !== undefined && (answer.certificates ?? []).length === 0 && (
-        <p class="quiet">There are none.</p>
-      )}
+      {certificates.length === 0 && <p class="quiet">There are none.</p>}
     </section>
   );
 }

@@ -6,6 +6,7 @@ import type { Place } from "../data/location.ts";
 import type { WhatIfAnswer, WireNode } from "../data/wire.ts";
 import { UsageGraphs } from "../parts/graphs.tsx";
 import { Badge, Bar, Dialog, Failure, Field, Head } from "../parts/pieces.tsx";
+import { Confirm } from "../parts/rollout-dialog.tsx";
 import { Why } from "../parts/why.tsx";
 import { nodeTone } from "./fleet.tsx";
 import { PodTable } from "./pods.tsx";
@@ -17,7 +18,7 @@ export function NodePage({ place }: { readonly place: Place }) {
   const row = live.row("nodes", name);
   const pods = live.rows("pods").filter(({ node }) => node === name);
   const changed = row === undefined ? "" : `${row.state} ${row.message} ${row.cordoned} ${row.drain}`;
-  const { answer, error } = useCall<{ nodes?: readonly WireNode[] }>("listNodes", {}, [changed]);
+  const { answer, error } = useCall<{ nodes?: readonly WireNode[] }>("listNodes", { name }, [changed]);
   const node = answer?.nodes?.find((each) => each.name === name);
   const [draining, setDraining] = useState(false);
   const cordon = (unschedulable: boolean): void => {
@@ -156,13 +157,17 @@ function DrainDialog({ name, onClose }: { readonly name: string; readonly onClos
     <Dialog title={`Drain ${name}`} onClose={onClose}>
       <Failure error={error} />
       {outcome === undefined && error === undefined && (
-        <p role="status">Trying it out on a copy of the fleet…</p>
+        <p role="status">The coordinator prepares a preview…</p>
       )}
       {outcome !== undefined && <Outcome outcome={outcome} />}
       <div class="actions">
-        <button type="button" class="danger" onClick={drain}>
-          Drain {name}
-        </button>
+        <Confirm
+          verb={`Drain ${name}`}
+          isReady={outcome !== undefined}
+          hasFailed={error !== undefined}
+          onConfirm={drain}
+          tone="danger"
+        />
         <button type="button" onClick={onClose}>
           Cancel
         </button>

@@ -22,7 +22,7 @@ interface Planned {
   readonly plan: PlanAnswer;
 }
 
-/** What applying a pasted manifest would do. Nothing changes. */
+/** Shows the changes and steps of applying a pasted manifest. Nothing changes. */
 export function PlanPage() {
   const [text, setText] = useState("");
   const [plans, setPlans] = useState<readonly Planned[]>([]);
@@ -49,7 +49,7 @@ export function PlanPage() {
   };
   return (
     <>
-      <Head title="Plan" about="What applying a manifest would change and do. It changes nothing." />
+      <Head title="Plan" about="Preview the changes and steps of a manifest before you apply it" />
       <form onSubmit={submit}>
         <label for="manifest">Manifest, in YAML or JSON</label>
         <textarea

@@ -23,6 +23,7 @@ export function PodPage({ place }: { readonly place: Place }) {
   const containers = (pod?.status?.containers ?? []).flatMap((it) =>
     it.name === undefined ? [] : [it.name],
   );
+  const main = pod?.status?.containers?.find(({ init }) => !init)?.name;
   const about = row && (
     <>
       <Badge tone={row.tone}>{row.state}</Badge> in {namespace}
@@ -48,8 +49,8 @@ export function PodPage({ place }: { readonly place: Place }) {
       {tab === "overview" && pod !== undefined && (
         <Overview pod={pod} changed={JSON.stringify(row ?? null)} />
       )}
-      {tab === "logs" && <Logs namespace={namespace} pod={name} containers={containers} />}
-      {tab === "terminal" && <TerminalTab namespace={namespace} pod={name} containers={containers} />}
+      {tab === "logs" && <Logs {...{ namespace, pod: name, containers, main }} />}
+      {tab === "terminal" && <TerminalTab {...{ namespace, pod: name, containers, main }} />}
       {tab === "events" && <EventList namespace={namespace} kind="pod" name={name} />}
     </>
   );

@@ -1,3 +1,4 @@
+import { useState } from "preact/hooks";
 import type { PodRow, ResourceRow } from "../../src/dashboard/live/rows.ts";
 import { call } from "../data/api.ts";
 import { asApiError, may, useApp, useCall, useTables } from "../data/app.ts";
@@ -8,6 +9,7 @@ import { Autoscaling } from "../parts/autoscaling.tsx";
 import { EventList } from "../parts/event-list.tsx";
 import { Badge, Field, Head, Tabs } from "../parts/pieces.tsx";
 import { Revisions } from "../parts/revisions.tsx";
+import { RolloutDialog } from "../parts/rollout-dialog.tsx";
 import { Why } from "../parts/why.tsx";
 import { PodTable } from "./pods.tsx";
 
@@ -19,14 +21,14 @@ export function ResourcePage({ place }: { readonly place: Place }) {
     .rows("pods")
     .filter((pod) => pod.namespace === namespace && pod.workload === `${kind}/${name}`);
   const changed = JSON.stringify(row ?? null);
-  const { answer } = useCall<ResourceList>("listResources", { namespace }, [changed]);
+  const { answer } = useCall<ResourceList>("listResources", { namespace, kind, name }, [changed]);
   const resource = answer?.resources?.find((each) => each.kind === kind && each.name === name);
   const tab = place.query.get("tab") ?? "overview";
   const tabs = ["overview", ...(kind === "container_service" ? ["revisions"] : []), "events", "manifest"];
   return (
     <>
       <Head title={name} about={`${kind} in ${namespace}${row?.image ? ` · ${row.image}` : ""}`}>
-        <Actions namespace={namespace} kind={kind} name={name} />
+        {row !== undefined && <Actions row={row} />}
       </Head>
       {answer !== undefined && row === undefined && <p>It is gone.</p>}
       <Tabs
@@ -44,33 +46,20 @@ export function ResourcePage({ place }: { readonly place: Place }) {
           {pods.length > 0 && <PodTable pods={pods} />}
         </>
       )}
-      {tab === "revisions" && (
-        <Revisions
-          namespace={namespace}
-          kind={kind}
-          name={name}
-          labels={resource?.labels}
-          changed={changed}
-        />
-      )}
+      {tab === "revisions" && <Revisions namespace={namespace} kind={kind} name={name} changed={changed} />}
       {tab === "events" && <EventList namespace={namespace} kind={kind} name={name} />}
       {tab === "manifest" && <pre>{JSON.stringify(resource?.spec ?? {}, undefined, 2)}</pre>}
     </>
   );
 }
 
-function Actions({
-  namespace,
-  kind,
-  name,
-}: {
-  readonly namespace: string;
-  readonly kind: string;
-  readonly name: string;
-}) {
+/** The actions that are of use to the resource as it is now. */
+function Actions({ row }: { readonly row: ResourceRow }) {
+  const { namespace, kind, name, paused, canary } = row;
   const app = useApp();
-  if (!may(app, "editor", namespace)) return null;
-  const run = (method: string, request: object, done: string): void => {
+  const [isRestarting, setRestarting] = useState(false);
+  if (!may(app, "editor", namespace) || row.deleting) return null;
+  const run = (method: string, request: object, done: string) => () => {
     call<{ message?: string }>(method, { namespace, ...request }).then(
       ({ message }) => app.notify(message ?? done),
       (error: unknown) => app.notify(asApiError(error).message, "bad"),
@@ -78,27 +67,40 @@ function Actions({
   };
   if (kind === "cron_job")
     return (
-      <button type="button" onClick={() => run("runCronJob", { cronJob: name }, "A run has started.")}>
+      <button type="button" onClick={run("runCronJob", { cronJob: name }, "A run has started.")}>
         Run now
       </button>
     );
   if (kind !== "container_service") return null;
-  const update = (action: string, done: string) => () =>
-    run("updateRollout", { kind, name, [action]: {} }, done);
+  const update = (action: string, done: string) => run("updateRollout", { kind, name, [action]: {} }, done);
   return (
     <>
-      <button type="button" onClick={update("restart", "Its pods are replaced.")}>
-        Restart
+      {canary && (
+        <button type="button" class="primary" onClick={update("promote", "The canary is promoted.")}>
+          Promote
+        </button>
+      )}
+      {paused ? (
+        <button type="button" onClick={update("resume", "The rollout continues.")}>
+          Resume
+        </button>
+      ) : (
+        <button type="button" onClick={update("pause", "The rollout is paused.")}>
+          Pause
+        </button>
+      )}
+      <button type="button" onClick={() => setRestarting(true)}>
+        Restart…
       </button>
-      <button type="button" onClick={update("pause", "The rollout is paused.")}>
-        Pause
-      </button>
-      <button type="button" onClick={update("resume", "The rollout goes on.")}>
-        Resume
-      </button>
-      <button type="button" onClick={update("promote", "The canary is promoted.")}>
-        Promote
-      </button>
+      {isRestarting && (
+        <RolloutDialog
+          {...{ namespace, kind, name }}
+          title={`Restart ${name}`}
+          verb="Restart"
+          action={{ restart: {} }}
+          onClose={() => setRestarting(false)}
+        />
+      )}
     </>
   );
 }

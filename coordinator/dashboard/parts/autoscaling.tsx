@@ -1,7 +1,6 @@
 import type { ScalingSeries } from "../../src/dashboard/history-view.ts";
-import { useApp } from "../data/app.ts";
 import { ago } from "../data/format.ts";
-import { useHistory } from "../data/use-history.ts";
+import { useSamples } from "../data/use-samples.ts";
 import type { WireResource } from "../data/wire.ts";
 import { Plot } from "./plot.tsx";
 
@@ -13,14 +12,9 @@ export interface AutoscalingProps {
   readonly scaling: NonNullable<WireResource["autoscaling"]>;
 }
 
-/** What the autoscaler makes of a workload, with its reasons and the last hours. */
+/** The replicas that the autoscaler has chosen for a workload, with its reasons and the last hours. */
 export function Autoscaling({ namespace, name, scaling }: AutoscalingProps) {
-  const { live } = useApp();
-  const query = new URLSearchParams({ namespace, name });
-  const points = useHistory<ScalingSeries>(`history?${query}`, () => {
-    const row = live.row("resources", `${namespace}/container_service/${name}`)?.autoscaling;
-    return row && { current: row.current, desired: row.desired };
-  });
+  const points = useSamples<ScalingSeries>(`history?${new URLSearchParams({ namespace, name })}`);
   return (
     <section class="card" aria-label="Autoscaling">
       <h2>

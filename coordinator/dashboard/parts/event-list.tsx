@@ -83,9 +83,29 @@ function keyOf({ namespace, kind, name, reason, message, firstAt }: FleetEvent):
   return [namespace, kind, name, reason, message, firstAt].join("\n");
 }
 
-function placeOf({ namespace = "", kind = "", name = "" }: FleetEvent): string {
+const RESOURCE_KINDS: ReadonlySet<string> = new Set([
+  "container_service",
+  "service",
+  "route",
+  "job",
+  "cron_job",
+]);
+const OBJECT_KINDS: ReadonlySet<string> = new Set([
+  "secret",
+  "config_map",
+  "registry_credential",
+  "claim",
+  "priority_class",
+]);
+
+/** Returns the page of the event's object. Undefined: it has none, such as a coordinator or a namespace. */
+export function placeOf({ namespace = "", kind = "", name = "" }: FleetEvent): string | undefined {
   if (kind === "pod") return href("pods", namespace, name);
-  return kind === "node" ? href("nodes", name) : href("resources", namespace, kind, name);
+  if (kind === "node") return href("nodes", name);
+  if (RESOURCE_KINDS.has(kind)) return href("resources", namespace, kind, name);
+  if (OBJECT_KINDS.has(kind)) return `${href("config")}?${new URLSearchParams({ filter: name })}`;
+  if (kind === "workspace") return href("workspaces");
+  return kind === "certificate" ? href("network") : undefined;
 }
 
 const COLUMNS: readonly Column<FleetEvent>[] = [

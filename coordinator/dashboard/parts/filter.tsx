@@ -1,11 +1,12 @@
 import { useState } from "preact/hooks";
 
-/** Keeps the rows whose texts contain every word of the filter. */
+/** Keeps the rows whose texts contain every word of the filter, which begins with `initial`. */
 export function useFilter<Row>(
   rows: readonly Row[],
   textOf: (row: Row) => string,
+  initial = "",
 ): { readonly rows: readonly Row[]; readonly text: string; readonly setText: (text: string) => void } {
-  const [text, setText] = useState("");
+  const [text, setText] = useState(initial);
   const words = text
     .toLowerCase()
     .split(/\s+/)

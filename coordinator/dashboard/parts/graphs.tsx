@@ -1,8 +1,6 @@
 import type { FleetSeries, UsageSeries } from "../../src/dashboard/history-view.ts";
-import { useApp } from "../data/app.ts";
 import { bytes, cores } from "../data/format.ts";
-import type { Live } from "../data/live.ts";
-import { useHistory, useSamples } from "../data/use-history.ts";
+import { useSamples } from "../data/use-samples.ts";
 import { Plot } from "./plot.tsx";
 
 interface Graph {
@@ -16,21 +14,40 @@ const LEAST_TOP_MILLI = 10;
 
 const count = (value: number): string => `${value}`;
 
-const GRAPHS: readonly Graph[] = [
+const rate = (value: number): string => (value >= 10 ? value.toFixed(0) : value.toFixed(1));
+
+const FLEET_GRAPHS: readonly Graph[] = [
   { title: "CPU in use, cores", series: "cpuMilli", text: cores },
   { title: "Memory in use", series: "memoryBytes", text: bytes },
   { title: "Pods ready", series: "podsReady", text: count },
-  { title: "Restarts of containers", series: "restarts", text: count },
+  { title: "Container restarts in 30 s", series: "restarts", text: count },
+  { title: "Gateway requests per second", series: "requests", text: rate },
+];
+
+const TRAFFIC_GRAPHS: readonly Graph[] = [
+  { title: "Gateway requests per second", series: "requests", text: rate },
+  { title: "Gateway errors (5xx) per second", series: "errors", text: rate },
 ];
 
 /** The last hours of the fleet. */
-export function Graphs() {
-  const { live } = useApp();
-  const points = useHistory<FleetSeries>("history", () => presentOf(live));
+export function FleetGraphs() {
+  return <FleetHistory graphs={FLEET_GRAPHS} />;
+}
+
+/** The requests that gateways have answered in the last hours. Empty without a gateway. */
+export function TrafficGraphs() {
+  return <FleetHistory graphs={TRAFFIC_GRAPHS} />;
+}
+
+/** Graphs without a single value are left out: those of requests in a fleet without gateways. */
+function FleetHistory({ graphs }: { readonly graphs: readonly Graph[] }) {
+  const points = useSamples<FleetSeries>("history");
   if (points === undefined) return null;
+  const known = graphs.filter(({ series }) => points[series].some((value) => value !== null));
+  if (known.length === 0) return null;
   return (
     <div class="graphs">
-      {GRAPHS.map(({ title, series, text }) => (
+      {known.map(({ title, series, text }) => (
         <Plot
           key={series}
           title={title}
@@ -48,7 +65,7 @@ export interface UsageGraphsProps {
   readonly of: Readonly<Record<string, string>>;
 }
 
-/** What a node or a pod used in the last hours. */
+/** CPU and memory that a node or a pod has used in the last hours. */
 export function UsageGraphs({ of }: UsageGraphsProps) {
   const points = useSamples<UsageSeries>(`usage?${new URLSearchParams(of)}`);
   if (points === undefined) return null;
@@ -69,19 +86,4 @@ export function UsageGraphs({ of }: UsageGraphsProps) {
       />
     </section>
   );
-}
-
-function presentOf(live: Live): Readonly<Record<FleetSeries, number>> | undefined {
-  if (live.connection !== "live") return undefined;
-  const nodes = live.rows("nodes");
-  const pods = live.rows("pods");
-  const sum = (values: readonly number[]) => values.reduce((all, value) => all + value, 0);
-  return {
-    nodesReady: nodes.filter(({ state }) => state === "Ready").length,
-    podsReady: pods.filter(({ tone }) => tone === "good").length,
-    pods: pods.length,
-    cpuMilli: sum(nodes.map(({ usage }) => usage?.[0] ?? 0)),
-    memoryBytes: sum(nodes.map(({ usage }) => usage?.[1] ?? 0)),
-    restarts: sum(pods.map(({ restarts }) => restarts)),
-  };
 }

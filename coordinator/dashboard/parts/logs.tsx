@@ -2,6 +2,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { open } from "../data/api.ts";
 import { asApiError } from "../data/app.ts";
 import { plural } from "../data/format.ts";
+import { ContainerChoice } from "./container-choice.tsx";
 
 /** Lines that stay on the page: a browser draws no more of them smoothly. */
 const MAX_LINES = 5_000;
@@ -11,10 +12,12 @@ export function Logs({
   namespace,
   pod,
   containers,
+  main,
 }: {
   readonly namespace: string;
   readonly pod: string;
   readonly containers: readonly string[];
+  readonly main: string | undefined;
 }) {
   const [container, setContainer] = useState("");
   const [previous, setPrevious] = useState(false);
@@ -38,15 +41,7 @@ export function Logs({
           value={search}
           onInput={({ currentTarget }) => setSearch(currentTarget.value)}
         />
-        <label>
-          Container{" "}
-          <select value={container} onChange={({ currentTarget }) => setContainer(currentTarget.value)}>
-            <option value="">main</option>
-            {containers.map((name) => (
-              <option key={name}>{name}</option>
-            ))}
-          </select>
-        </label>
+        <ContainerChoice containers={containers} main={main} chosen={container} onChoose={setContainer} />
         <label>
           <input type="checkbox" checked={follow} onChange={() => setFollow(!follow)} /> Follow
         </label>

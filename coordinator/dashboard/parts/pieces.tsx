@@ -18,7 +18,7 @@ export function Badge({ tone, children }: { readonly tone: Tone; readonly childr
   );
 }
 
-/** How full something is. */
+/** A bar that is filled to the share of a whole. */
 export function Bar({
   part,
   whole,

@@ -9,7 +9,7 @@ const TONES: Readonly<Record<string, Tone>> = {
   unchanged: "off",
 };
 
-/** What an apply would change, field by field, and the steps that it would take. */
+/** The fields that a change of resources would write, and the steps that would follow. */
 export function Plan({ plan }: { readonly plan: PlanAnswer }) {
   return (
     <>

@@ -1,6 +1,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
+import { clockTimes } from "../data/format.ts";
 
 /** Null: not known, a gap in the line. */
 type Values = readonly (number | null)[];
@@ -17,6 +18,8 @@ export interface PlotProps {
 }
 
 const HEIGHT_PX = 140;
+/** The room of one time on the axis, so that times on a phone don't overlap. */
+const TIME_LABEL_PX = 72;
 export const MAX_POINTS = 480;
 const COLOURS = ["#2e9e5b", "#b7791f"] as const;
 /** Lines differ by more than their colour. */
@@ -87,7 +90,14 @@ function optionsOf({
     legend: { show: false },
     cursor: { y: false },
     scales: { y: { range: (_, __, max) => [0, Math.max((max ?? 0) * 1.1, leastTop)] } },
-    axes: [axis, { ...axis, size: 70, values: (_, ticks) => ticks.map(text) }],
+    axes: [
+      {
+        ...axis,
+        space: TIME_LABEL_PX,
+        values: (_, seconds, __, ___, step) => clockTimes(seconds, step),
+      },
+      { ...axis, size: 70, values: (_, ticks) => ticks.map(text) },
+    ],
     series: [{}, ...names.split(",").map((_, index) => line(index))],
   };
 }

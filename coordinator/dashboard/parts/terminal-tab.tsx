@@ -1,15 +1,18 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { asApiError } from "../data/app.ts";
+import { ContainerChoice } from "./container-choice.tsx";
 
 /** A shell in the pod. Its code is loaded when the tab is opened. */
 export function TerminalTab({
   namespace,
   pod,
   containers,
+  main,
 }: {
   readonly namespace: string;
   readonly pod: string;
   readonly containers: readonly string[];
+  readonly main: string | undefined;
 }) {
   const box = useRef<HTMLDivElement>(null);
   const [container, setContainer] = useState("");
@@ -36,15 +39,7 @@ export function TerminalTab({
   return (
     <section aria-label="Terminal">
       <div class="toolbar">
-        <label>
-          Container{" "}
-          <select value={container} onChange={({ currentTarget }) => setContainer(currentTarget.value)}>
-            <option value="">main</option>
-            {containers.map((name) => (
-              <option key={name}>{name}</option>
-            ))}
-          </select>
-        </label>
+        <ContainerChoice containers={containers} main={main} chosen={container} onChoose={setContainer} />
         <button type="button" onClick={() => setTurn(turn + 1)}>
           New shell
         </button>

@@ -17,7 +17,8 @@ export interface VirtualTableProps<Row> {
   readonly rows: readonly Row[];
   readonly columns: readonly Column<Row>[];
   readonly keyOf: (row: Row) => string;
-  readonly hrefOf?: ((row: Row) => string) | undefined;
+  /** The address of a row's page; undefined: it has none. */
+  readonly hrefOf?: ((row: Row) => string | undefined) | undefined;
   readonly empty: string;
 }
 
@@ -137,16 +138,40 @@ function TableRow<Row>({
     <div class="row" role="row" aria-rowindex={index + 2} style={{ top: `${index * ROW_PX}px` }}>
       {columns.map(({ title, cell, wide }, at) => (
         <div key={title} role="cell" class={wide ? "wide" : undefined}>
-          {at === 0 && href !== undefined ? (
-            <a href={href} data-index={index} tabIndex={isActive ? 0 : -1} onFocus={() => onFocus(index)}>
+          {at === 0 ? (
+            <RowHead href={href} index={index} isActive={isActive} onFocus={onFocus}>
               {cell(row)}
-            </a>
+            </RowHead>
           ) : (
             cell(row)
           )}
         </div>
       ))}
     </div>
+  );
+}
+
+/** The part of a row that takes the focus: a link, or plain text if the row has no page. */
+function RowHead({
+  href,
+  index,
+  isActive,
+  onFocus,
+  children,
+}: {
+  readonly href: string | undefined;
+  readonly index: number;
+  readonly isActive: boolean;
+  readonly onFocus: (index: number) => void;
+  readonly children: ComponentChildren;
+}) {
+  const focus = { "data-index": index, tabIndex: isActive ? 0 : -1, onFocus: () => onFocus(index) };
+  return href === undefined ? (
+    <span {...focus}>{children}</span>
+  ) : (
+    <a href={href} {...focus}>
+      {children}
+    </a>
   );
 }
 

@@ -2,7 +2,7 @@ import { useCall } from "../data/app.ts";
 import type { WhyAnswer } from "../data/wire.ts";
 import { Badge, Failure } from "./pieces.tsx";
 
-/** Why an object is as it is, and what can be done about it. Asked again whenever `changed` differs. */
+/** Explains the state of an object, with advice. Calls again whenever `changed` differs. */
 export function Why({
   namespace,
   kind,

@@ -47,6 +47,17 @@ export function certificateHandlers(options: CertificateHandlerOptions): Certifi
   };
 }
 
+/** Returns the certificates by hostname, for those that follow them. */
+export function certificateViews({ certificates, clock }: CertificateHandlerOptions) {
+  return {
+    hostnames: (): string[] => (certificates === undefined ? [] : hostnamesOf(certificates)),
+    viewOf: (hostname: string): Certificate | undefined => {
+      const isKnown = certificates?.wanted.has(hostname) || certificates?.holding(hostname) !== undefined;
+      return certificates && isKnown ? viewOf(hostname, certificates, clock) : undefined;
+    },
+  };
+}
+
 function hostnamesOf(certificates: CertificateController): string[] {
   const held = certificates.holdings().map(({ hostname }) => hostname);
   return [...new Set([...certificates.wanted, ...held])].sort();

@@ -6,6 +6,8 @@ export const FLEET_SERIES = [
   "cpuMilli",
   "memoryBytes",
   "restarts",
+  "requests",
+  "errors",
 ] as const;
 export type FleetSeries = (typeof FLEET_SERIES)[number];
 
@@ -25,10 +27,13 @@ export interface HistoryView<Name extends string> {
   readonly series: Readonly<Record<Name, readonly (number | null)[]>>;
 }
 
-/** Samples, and the values at the time of the answer, which the next sample may come long after. */
-export interface PresentView<Name extends string> extends HistoryView<Name> {
-  /** The time of the answer, in milliseconds since the epoch. */
+/** The newest values and their time. */
+export interface PresentPoint<Name extends string> {
+  /** In milliseconds since the epoch. */
   readonly nowMs: number;
   /** Null: not known. */
   readonly now: Readonly<Record<Name, number | null>>;
 }
+
+/** Samples, and the newest values, which the next sample may come long after. */
+export interface PresentView<Name extends string> extends HistoryView<Name>, PresentPoint<Name> {}

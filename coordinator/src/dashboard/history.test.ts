@@ -34,7 +34,7 @@ test("keeps the newest samples, oldest first, and no more than its ring holds", 
     [
       [0, 1],
       [0, 1],
-      [0, 3],
+      [null, 3],
       [1, 1],
     ],
   );
@@ -56,11 +56,44 @@ test("samples autoscaled workloads while they are autoscaled, up to a limit", ()
   clock.advance(FIRST_MS);
   desired.set("w1000", 5);
   clock.advance(INTERVAL_MS);
-  assert.deepEqual(history.scaling("shop", "w1000")?.series, { current: [1, 1], desired: [2, 5] });
-  assert.equal(history.scaling("shop", names.at(-1) ?? ""), undefined);
+  assert.deepEqual(history.scaling("shop", "w1000").series, { current: [1, 1], desired: [2, 5] });
+  const none = { current: [], desired: [] };
+  assert.deepEqual(history.scaling("shop", names.at(-1) ?? "").series, none);
   desired.delete("w1000");
   clock.advance(INTERVAL_MS);
-  assert.equal(history.scaling("shop", "w1000"), undefined);
-  assert.ok(history.scaling("shop", names.at(-1) ?? ""), "its place is free");
+  assert.deepEqual(history.scaling("shop", "w1000").series, none);
+  assert.equal(history.scaling("shop", names.at(-1) ?? "").series.current.length, 1, "its place is free");
+  history.close();
+});
+
+test("has no value of what nodes use until one has reported it", () => {
+  const { clock, fed, history } = aHistory({ nodes: [aNode(), aNode({ name: "n2" })] });
+  clock.advance(FIRST_MS);
+  const usage = { cpuMilli: 500, memoryBytes: 1_024 };
+  fed.state.setNodeHealth("n1", { ready: true, message: "", lastSeenMs: 1, usage }, false);
+  clock.advance(INTERVAL_MS);
+  const { series, now, nowMs } = history.fleet();
+  assert.deepEqual(
+    [series.cpuMilli, series.memoryBytes],
+    [
+      [null, 500],
+      [null, 1_024],
+    ],
+  );
+  assert.deepEqual([now.cpuMilli, now.requests, nowMs], [500, null, clock.nowMs()]);
+  history.close();
+});
+
+test("shows the requests that gateways answer as a rate", () => {
+  const { clock, fed, history } = aHistory({ nodes: [aNode()] });
+  const answered = (requests: number): void => {
+    const health = { ready: true, message: "", lastSeenMs: 1, traffic: { requests, errors: 0 } };
+    fed.state.setNodeHealth("n1", health, false);
+  };
+  answered(600);
+  clock.advance(FIRST_MS);
+  answered(660);
+  clock.advance(INTERVAL_MS);
+  assert.deepEqual(history.fleet().series.requests, [null, 2]);
   history.close();
 });

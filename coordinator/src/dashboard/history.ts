@@ -3,10 +3,11 @@ import type { Clock } from "../time/clock.ts";
 import {
   FLEET_SERIES,
   type FleetSeries,
-  type HistoryView,
+  type PresentView,
   SCALING_SERIES,
   type ScalingSeries,
 } from "./history-view.ts";
+import { GatewayTraffic, Increases, type TrafficTotals } from "./increases.ts";
 import { SampleRing } from "./sample-ring.ts";
 
 export interface HistoryOptions {
@@ -29,26 +30,29 @@ const FIRST_MS = 1_000;
 export const MAX_SCALED_WORKLOADS = 100;
 const RING = { intervalMs: INTERVAL_MS, maxSamples: MAX_SAMPLES };
 
-/** Keeps samples of the last hours: of the fleet in 12 KB, and of autoscaled workloads. They are lost when the coordinator ends. */
+/** Keeps samples of the last hours: of the fleet in 16 KB, and of autoscaled workloads. They are lost when the coordinator ends. */
 export class History {
   readonly #options: HistoryOptions;
   readonly #fleet = new SampleRing({ names: FLEET_SERIES, ...RING });
+  readonly #restarts = new Increases();
+  readonly #traffic: GatewayTraffic;
   /** Keyed by `namespace/name`. */
   readonly #scaled = new Map<string, SampleRing<ScalingSeries>>();
   #cancel = (): void => {};
 
   constructor(options: HistoryOptions) {
     this.#options = options;
+    this.#traffic = new GatewayTraffic();
     this.#later(FIRST_MS);
   }
 
-  fleet(): HistoryView<FleetSeries> {
-    return this.#fleet.view();
+  fleet(): PresentView<FleetSeries> {
+    return this.#fleet.presentView();
   }
 
-  /** Returns undefined for a container service without a graph. */
-  scaling(namespace: string, name: string): HistoryView<ScalingSeries> | undefined {
-    return this.#scaled.get(`${namespace}/${name}`)?.view();
+  /** Returns no samples for a container service that isn't autoscaled, or not yet. */
+  scaling(namespace: string, name: string): PresentView<ScalingSeries> {
+    return (this.#scaled.get(`${namespace}/${name}`) ?? emptyRing()).presentView();
   }
 
   close(): void {
@@ -65,11 +69,18 @@ export class History {
   #take(): void {
     const { state, clock } = this.#options;
     const nowMs = clock.nowMs();
-    this.#fleet.take(fleetNow(state), nowMs);
+    this.#fleet.take(
+      {
+        ...fleetNow(state),
+        restarts: this.#restarts.take(restartCounts(state)),
+        ...this.#traffic.take(gatewayTotals(state), clock.monotonicMs()),
+      },
+      nowMs,
+    );
     const found = this.#scaledNow();
     for (const key of this.#scaled.keys()) if (!found.has(key)) this.#scaled.delete(key);
     for (const [key, now] of found) {
-      const ring = this.#scaled.get(key) ?? new SampleRing({ names: SCALING_SERIES, ...RING });
+      const ring = this.#scaled.get(key) ?? emptyRing();
       this.#scaled.set(key, ring);
       ring.take(now, nowMs);
     }
@@ -87,17 +98,40 @@ export class History {
   }
 }
 
-function fleetNow(state: ClusterView): Record<FleetSeries, number> {
-  const sums = { nodesReady: 0, podsReady: 0, pods: 0, cpuMilli: 0, memoryBytes: 0, restarts: 0 };
-  for (const { health } of state.nodes()) {
-    if (health.ready) sums.nodesReady++;
-    sums.cpuMilli += health.usage?.cpuMilli ?? 0;
-    sums.memoryBytes += health.usage?.memoryBytes ?? 0;
-  }
-  for (const { status } of state.pods()) {
-    sums.pods++;
-    if (status?.ready === true) sums.podsReady++;
-    for (const { restartCount } of status?.containers ?? []) sums.restarts += restartCount;
-  }
-  return sums;
+function emptyRing(): SampleRing<ScalingSeries> {
+  return new SampleRing({ names: SCALING_SERIES, ...RING });
+}
+
+/** The use of nodes is unknown until one of them has reported it. */
+function fleetNow(state: ClusterView) {
+  const reported = state.nodes().flatMap(({ health: { usage } }) => usage ?? []);
+  const sum = (values: readonly number[]): number =>
+    values.length === 0 ? Number.NaN : values.reduce((all, value) => all + value, 0);
+  const pods = state.pods();
+  return {
+    nodesReady: state.nodes().filter(({ health }) => health.ready).length,
+    podsReady: pods.filter(({ status }) => status?.ready === true).length,
+    pods: pods.length,
+    cpuMilli: sum(reported.map(({ cpuMilli }) => cpuMilli)),
+    memoryBytes: sum(reported.map(({ memoryBytes }) => memoryBytes)),
+  };
+}
+
+/** Restarts of each pod since it was created, by its uid. */
+function restartCounts(state: ClusterView): ReadonlyMap<string, number> {
+  return new Map(
+    state.pods().map(({ record, status }) => {
+      const containers = status?.containers ?? [];
+      return [record.uid, containers.reduce((sum, { restartCount }) => sum + restartCount, 0)] as const;
+    }),
+  );
+}
+
+/** Requests that each gateway has answered since its proxy started, by node. */
+function gatewayTotals(state: ClusterView): ReadonlyMap<string, TrafficTotals> {
+  return new Map(
+    state
+      .nodes()
+      .flatMap(({ name, health }) => (health.traffic === undefined ? [] : [[name, health.traffic]])),
+  );
 }

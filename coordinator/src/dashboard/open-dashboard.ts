@@ -1,6 +1,7 @@
 import type { HttpBindings } from "@hono/node-server";
 import type { Hono } from "hono";
 import { type OperatorOptions, operatorService } from "../api/operator/service.ts";
+import { certificateViews } from "../certificates/handlers.ts";
 import type { ApiCallOptions } from "../http/api/call.ts";
 import type { TokenWatch } from "../rpc/token-watch.ts";
 import type { Clock } from "../time/clock.ts";
@@ -49,7 +50,8 @@ export function openDashboard(options: DashboardOptions): Dashboard {
         usage,
         assets: new Assets(options.assetsPath),
         streams: new Streams({ tokens, stopping }),
-        tables: new LiveTables({ ...operator, workspaces }),
+        tables: new LiveTables({ ...operator, workspaces, liveCertificates: certificateViews(operator) }),
+        issuer: operator.certificates?.issuer.name ?? "",
         handlers: operatorService(operator),
         schedule: clock.schedule,
       }),

@@ -26,6 +26,7 @@ import type { History } from "./history.ts";
 import { liveFeed } from "./live/live-feed.ts";
 import type { LiveTables } from "./live/live-tables.ts";
 import type { LiveWorkspaces } from "./live/workspace-row.ts";
+import { addSampleRoutes } from "./sample-routes.ts";
 import { addSessionRoutes } from "./session-routes.ts";
 import type { DashboardSessions } from "./sessions.ts";
 import type { Streams } from "./streams.ts";
@@ -44,6 +45,8 @@ export interface DashboardRouteOptions extends ApiCallOptions {
   readonly randomBytes: (count: number) => Uint8Array;
   /** The name of the cluster, for the title of the page. */
   readonly cluster: string;
+  /** The name of the issuer of certificates; empty: there is none. */
+  readonly issuer: string;
 }
 
 type App = Hono<{ Bindings: HttpBindings }>;
@@ -93,14 +96,7 @@ export function addDashboardRoutes(app: App, options: DashboardRouteOptions): vo
     `${BASE_PATH}/api/events`,
     answering(async (c) => events(c, options)),
   );
-  app.get(
-    `${BASE_PATH}/api/usage`,
-    answering(async (c) => usage(c, options)),
-  );
-  app.get(
-    `${BASE_PATH}/api/history`,
-    answering(async (c) => history(c, options)),
-  );
+  addSampleRoutes(app, options);
   addSessionRoutes(app, options);
 }
 
@@ -170,9 +166,9 @@ function logout(c: Bound, { sessions }: DashboardRouteOptions): Response {
 }
 
 /** Describes the token to its page, which hides what the token may not do. The coordinator checks each call all the same. */
-function me({ caller }: Identified, { cluster }: DashboardRouteOptions) {
+function me({ caller }: Identified, { cluster, issuer }: DashboardRouteOptions) {
   const grants = caller.kind === "user" ? caller.grants : [];
-  return { cluster, token: caller.tokenId ?? "", grants };
+  return { cluster, issuer, token: caller.tokenId ?? "", grants };
 }
 
 async function call(c: Bound, options: DashboardRouteOptions): Promise<Response> {
@@ -198,8 +194,8 @@ function decoded(requests: { fromJSON(value: unknown): unknown }, body: unknown)
 }
 
 const LIST_PODS = "/forage.operator.v1.OperatorService/ListPods";
-const LIST_RESOURCES = "/forage.operator.v1.OperatorService/ListResources";
 const GET_WORKSPACES = "/wsman.WorkspaceManager/GetWorkspaces";
+const LIST_CERTIFICATES = "/forage.operator.v1.OperatorService/ListCertificates";
 const LIST_NODES = "/forage.operator.v1.OperatorService/ListNodes";
 
 function live(c: Bound, options: DashboardRouteOptions): Response {
@@ -215,6 +211,7 @@ function live(c: Bound, options: DashboardRouteOptions): Response {
       clock: { schedule: options.schedule, monotonicMs: options.monotonicMs },
       seesNodes: mayCall(caller, LIST_NODES, ""),
       seesWorkspaces: mayCall(caller, GET_WORKSPACES, options.workspaces?.namespace ?? ""),
+      seesCertificates: mayCall(caller, LIST_CERTIFICATES, ""),
       seesNamespace: (name) => mayCall(caller, LIST_PODS, name),
     },
     signal,
@@ -253,31 +250,4 @@ function eventBlock(batch: WatchEventsResponse): string {
     readonly events?: readonly unknown[];
   };
   return items.length === 0 ? ":\n\n" : `data: ${JSON.stringify(items)}\n\n`;
-}
-
-/** Samples of the whole fleet are for those who may see all nodes, and those of one workload for those who may see it. */
-function history(c: Bound, { sessions, history: kept }: DashboardRouteOptions): Response {
-  const { caller } = identified(c, sessions);
-  const { namespace, name } = c.req.query();
-  if (namespace === undefined || name === undefined) {
-    assertMayCall(caller, LIST_NODES, {});
-    return c.json(kept.fleet(), 200, NO_STORE);
-  }
-  assertMayCall(caller, LIST_RESOURCES, { namespace });
-  const scaling = kept.scaling(namespace, name);
-  if (scaling === undefined)
-    throw new CoordinatorError(
-      "NOT_FOUND",
-      `${namespace}/${name} has no samples: it is not autoscaled, or not yet`,
-    );
-  return c.json(scaling, 200, NO_STORE);
-}
-
-/** Samples of a node are for those who may see nodes, and those of a pod for those who may see it. */
-function usage(c: Bound, { sessions, usage: kept }: DashboardRouteOptions): Response {
-  const { caller } = identified(c, sessions);
-  const { node, namespace = "", pod = "" } = c.req.query();
-  if (node === undefined) assertMayCall(caller, LIST_PODS, { namespace });
-  else assertMayCall(caller, LIST_NODES, {});
-  return c.json(node === undefined ? kept.pod(namespace, pod) : kept.node(node), 200, NO_STORE);
 }

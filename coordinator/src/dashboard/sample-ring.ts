@@ -1,4 +1,4 @@
-import type { HistoryView } from "./history-view.ts";
+import type { HistoryView, PresentView } from "./history-view.ts";
 
 export interface SampleRingOptions<Name extends string> {
   readonly names: readonly Name[];
@@ -31,6 +31,15 @@ export class SampleRing<Name extends string> {
     for (const [index, name] of names.entries()) this.#values[start + index] = now[name];
     this.#taken++;
     this.#lastMs = nowMs;
+  }
+
+  /** Returns the samples with the last one as the newest values. */
+  presentView(): PresentView<Name> {
+    const view = this.view();
+    const now = Object.fromEntries(
+      this.#options.names.map((name) => [name, view.series[name].at(-1) ?? null]),
+    ) as Record<Name, number | null>;
+    return { ...view, nowMs: this.#lastMs, now };
   }
 
   view(): HistoryView<Name> {

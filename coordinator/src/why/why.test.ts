@@ -327,6 +327,7 @@ describe("workloads", () => {
       assert.deepEqual(lines(explained), causes);
       const worse = causes.filter((line) => !line.startsWith("Autoscaled"));
       assert.equal(explained.healthy, worse.length === 0);
+      assert.equal(explained.summary.match(/\d+\/2 ready/g)?.length ?? 1, 1, explained.summary);
     });
   }
 });

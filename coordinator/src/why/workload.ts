@@ -61,8 +61,9 @@ export function explainWorkload(input: WorkloadInput): Explained {
       : healthy
         ? "is as it should be"
         : "is not as it should be";
-  const [first] = causes;
-  const parts = [`${title} ${state}`, counts, healthy || first === undefined ? "" : first.message];
+  const reason = healthy ? "" : (causes[0]?.message ?? "");
+  // A rollout's message begins with the counts.
+  const parts = [`${title} ${state}`, reason.startsWith(counts) ? "" : counts, reason];
   return { summary: parts.filter((part) => part !== "").join("; "), healthy, causes: [...causes, ...scaled] };
 }
 

@@ -36,7 +36,15 @@ function aFeed(contents: Contents, options: Partial<LiveFeedOptions> = {}, works
   });
   const over = new AbortController();
   const feed = liveFeed(
-    { tables, clock, seesNodes: true, seesWorkspaces: true, seesNamespace: () => true, ...options },
+    {
+      tables,
+      clock,
+      seesNodes: true,
+      seesWorkspaces: true,
+      seesCertificates: true,
+      seesNamespace: () => true,
+      ...options,
+    },
     over.signal,
   );
   const next = async (): Promise<LiveMessage> => {

@@ -11,6 +11,8 @@ export interface LiveFeedOptions {
   readonly seesNodes: boolean;
   /** Reports whether the caller may see workspaces, which all belong to one namespace. */
   readonly seesWorkspaces: boolean;
+  /** Reports whether the caller may see certificates, which belong to no namespace. */
+  readonly seesCertificates: boolean;
   readonly seesNamespace: (namespace: string) => boolean;
 }
 
@@ -31,6 +33,8 @@ export async function* liveFeed(options: LiveFeedOptions, signal: AbortSignal): 
     resources: new Set(),
     pods: new Set(),
     workspaces: new Set(),
+    objects: new Set(),
+    certificates: new Set(),
   };
   const sees = visibility(options);
   const note = (topic: LiveTopic, key: string): void => {
@@ -79,12 +83,14 @@ function take(waiting: Readonly<Record<LiveTopic, Set<string>>>, tables: LiveTab
 function visibility({
   seesNodes,
   seesWorkspaces,
+  seesCertificates,
   seesNamespace,
 }: LiveFeedOptions): (topic: LiveTopic, key: string) => boolean {
   const known = new Map<string, boolean>();
   return (topic, key) => {
     if (topic === "nodes") return seesNodes;
     if (topic === "workspaces") return seesWorkspaces;
+    if (topic === "certificates") return seesCertificates;
     const namespace = key.slice(0, key.indexOf("/"));
     const before = known.get(namespace);
     if (before !== undefined) return before;

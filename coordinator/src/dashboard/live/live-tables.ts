@@ -1,12 +1,18 @@
+import { builtInViews, objectView } from "../../api/objects/views.ts";
 import { nodeView } from "../../api/operator/node-view.ts";
+import { revisionsOf } from "../../api/operator/revisions.ts";
+import { canaryOf } from "../../api/operator/rollout-change.ts";
 import { type ResourceViewOptions, viewOrFault } from "../../api/operator/service.ts";
 import { podView } from "../../api/operator/views.ts";
 import type { UnschedulablePods } from "../../control/placement/unschedulable-pods.ts";
-import { resourceKey } from "../../model/keys.ts";
-import type { Change, NodeEntry, PodEntry, ResourceEntry } from "../../state/entries.ts";
+import { resourceKey, workloadStatusKey } from "../../model/keys.ts";
+import { isObjectKind } from "../../model/object-name.ts";
+import type { Change, NodeEntry, ObjectEntry, PodEntry, ResourceEntry } from "../../state/entries.ts";
+import { certificateRow, type LiveCertificates } from "./certificate-row.ts";
 import { nodeRow } from "./node-row.ts";
+import { objectRow } from "./object-row.ts";
 import { podRow } from "./pod-row.ts";
-import { resourceRow } from "./resource-row.ts";
+import { type RolloutHold, resourceRow } from "./resource-row.ts";
 import { LIVE_TOPICS, type LiveTopic } from "./rows.ts";
 import { type LiveWorkspaces, workspaceRow } from "./workspace-row.ts";
 
@@ -14,6 +20,8 @@ export interface LiveTablesOptions extends ResourceViewOptions {
   readonly unschedulable: Pick<UnschedulablePods, "get">;
   /** Undefined: the coordinator serves no workspaces. */
   readonly workspaces?: LiveWorkspaces | undefined;
+  /** Undefined: the cluster has no issuer of certificates. */
+  readonly liveCertificates?: LiveCertificates | undefined;
 }
 
 /** A reader of the tables. `changed` is called in the turn of the change and must only take a note. */
@@ -25,9 +33,12 @@ export interface LiveReader {
 const REFRESH_MS = 3_000;
 /** Reasons of more waiting pods than this are not compared; they come with the next change of the pod. */
 const MAX_REFRESHED_PODS = 1_000;
+/** Pods that refer to more objects than this are counted again only when the object changes. */
+const MAX_REFRESHED_OBJECTS = 1_000;
+const PRIORITY_CLASS = "priority_class";
 
 /**
- * Holds the rows of nodes, resources and pods as JSON. A row is made once for all readers, when the first one needs it. Without
+ * Holds the rows of all topics as JSON. A row is made once for all readers, when the first one needs it. Without
  * readers it is empty and has no subscription and no timer.
  */
 export class LiveTables {
@@ -38,6 +49,8 @@ export class LiveTables {
     resources: new Map(),
     pods: new Map(),
     workspaces: new Map(),
+    objects: new Map(),
+    certificates: new Map(),
   };
   #stop = (): void => {};
 
@@ -60,7 +73,10 @@ export class LiveTables {
     };
   }
 
-  /** Returns the keys of all rows: a node's name, `namespace/name` or `namespace/kind/name`, and an instance's id. */
+  /**
+   * Returns the keys of all rows: a node's name, `namespace/name` or `namespace/kind/name`, an instance's id, and a certificate's
+   * hostname.
+   */
   keys(topic: LiveTopic): string[] {
     const { state } = this.#options;
     switch (topic) {
@@ -72,6 +88,13 @@ export class LiveTables {
         return state.pods().map(keyOfPod);
       case "workspaces":
         return this.#options.workspaces?.ids() ?? [];
+      case "objects":
+        return [
+          ...builtInViews().map(({ name }) => `/${PRIORITY_CLASS}/${name}`),
+          ...state.objects.list({}).map(keyOfObject),
+        ];
+      case "certificates":
+        return [...(this.#options.liveCertificates?.hostnames() ?? [])];
       default:
         return topic satisfies never;
     }
@@ -96,7 +119,7 @@ export class LiveTables {
       }
       case "resources": {
         const entry = state.resource(resourceKey(namespace, second, third));
-        return entry && JSON.stringify(resourceRow(viewOrFault(entry, this.#options)));
+        return entry && JSON.stringify(resourceRow(viewOrFault(entry, this.#options), this.#holdOf(entry)));
       }
       case "pods": {
         const pod = state.pod(namespace, second);
@@ -107,9 +130,34 @@ export class LiveTables {
         const status = workspaces?.statusOf(key);
         return status && JSON.stringify(workspaceRow(status, workspaces?.namespace ?? ""));
       }
+      case "objects": {
+        const entry = isObjectKind(second)
+          ? state.objects.get({ namespace, kind: second, name: third })
+          : undefined;
+        const builtIn = builtInViews().find(({ name }) => second === PRIORITY_CLASS && name === third);
+        const view = entry === undefined ? builtIn : objectView(entry, state);
+        return view && JSON.stringify(objectRow(view));
+      }
+      case "certificates": {
+        const view = this.#options.liveCertificates?.viewOf(key);
+        return view && JSON.stringify(certificateRow(view));
+      }
       default:
         return topic satisfies never;
     }
+  }
+
+  #holdOf(entry: ResourceEntry): RolloutHold | undefined {
+    const { namespace, kind, name } = entry.record;
+    if (kind !== "container_service") return undefined;
+    const { state } = this.#options;
+    const decided = state.workloadStatuses.get(workloadStatusKey(namespace, kind, name))?.record.status;
+    const status = decided?.$case === "containerService" ? decided.value : undefined;
+    const revisions = revisionsOf(state, entry.record);
+    return {
+      paused: status?.paused === true,
+      canary: canaryOf({ entry, status, revisions }) !== undefined,
+    };
   }
 
   #start(): void {
@@ -144,6 +192,11 @@ export class LiveTables {
       case "resource": {
         const entry = change.after ?? change.before;
         if (entry !== undefined) this.#changed("resources", keyOfResource(entry));
+        return;
+      }
+      case "object": {
+        const entry = change.after ?? change.before;
+        if (entry !== undefined) this.#changed("objects", keyOfObject(entry));
         return;
       }
       case "workload-status":
@@ -198,11 +251,26 @@ export class LiveTables {
   #refresh(): void {
     const { state, autoscale } = this.#options;
     for (const { name } of state.nodes()) this.#compare("nodes", name);
+    this.#refreshCertificates();
+    for (const entry of state.objects.list({}).slice(0, MAX_REFRESHED_OBJECTS))
+      this.#compare("objects", keyOfObject(entry));
     for (const pod of state.unboundPods().slice(0, MAX_REFRESHED_PODS)) this.#compare("pods", keyOfPod(pod));
     for (const entry of state.resources()) {
       const { namespace, kind, name } = entry.record;
       const scaled = kind === "container_service" && autoscale.statusOf(namespace, name) !== undefined;
-      if (scaled || kind === "route" || kind === "service") this.#compare("resources", keyOfResource(entry));
+      if (scaled || kind === "route" || kind === "service" || kind === "cron_job")
+        this.#compare("resources", keyOfResource(entry));
+    }
+  }
+
+  /** Rows of certificates come and go without an event. */
+  #refreshCertificates(): void {
+    const rows = this.#rows.certificates;
+    for (const key of new Set([...this.keys("certificates"), ...rows.keys()])) {
+      const made = this.#make("certificates", key);
+      if (made === rows.get(key)) continue;
+      this.#changed("certificates", key);
+      if (made !== undefined) rows.set(key, made);
     }
   }
 
@@ -216,6 +284,10 @@ export class LiveTables {
 
 function keyOfPod({ record: { namespace, name } }: PodEntry): string {
   return `${namespace}/${name}`;
+}
+
+function keyOfObject({ name: { namespace, kind, name } }: ObjectEntry): string {
+  return `${namespace}/${kind}/${name}`;
 }
 
 function keyOfResource({ record: { namespace, kind, name } }: ResourceEntry): string {

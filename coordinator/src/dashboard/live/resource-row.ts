@@ -7,8 +7,15 @@ import type { ResourceRow, Tone } from "./rows.ts";
 const MAX_MESSAGE_CHARACTERS = 200;
 const MAX_HOSTNAMES = 3;
 
-export function resourceRow(resource: Resource): ResourceRow {
+/** The reasons for which the rollout of a container service waits. */
+export interface RolloutHold {
+  readonly paused: boolean;
+  readonly canary: boolean;
+}
+
+export function resourceRow(resource: Resource, hold?: RolloutHold): ResourceRow {
   const { namespace, kind, name, autoscaling } = resource;
+  const nextMs = toEpochMs(resource.cronJob?.nextAt);
   const scaled = autoscaling && {
     min: autoscaling.minReplicas,
     max: autoscaling.maxReplicas,
@@ -31,6 +38,9 @@ export function resourceRow(resource: Resource): ResourceRow {
     updatedMs: toEpochMs(resource.updatedAt) ?? 0,
     deleting: resource.deleting,
     about: aboutOf(resource),
+    ...(nextMs !== undefined && { nextMs }),
+    ...(hold?.paused && { paused: true }),
+    ...(hold?.canary && { canary: true }),
     ...(scaled && { autoscaling: scaled }),
   };
 }

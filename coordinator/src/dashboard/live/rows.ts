@@ -63,6 +63,11 @@ export interface ResourceRow {
   readonly deleting: boolean;
   /** A short text about its kind: a schedule, hostnames, ports, or how far a job is. */
   readonly about: string;
+  /** The next run of a cron job. Absent: there is none. */
+  readonly nextMs?: number;
+  /** The rollout of a container service waits: an operator has paused it, or its canary waits for a promotion. */
+  readonly paused?: true;
+  readonly canary?: true;
   readonly autoscaling?: {
     readonly min: number;
     readonly max: number;
@@ -70,6 +75,32 @@ export interface ResourceRow {
     readonly desired: number;
     readonly reason: string;
   };
+}
+
+/** An object that pods refer to by name, without its values. */
+export interface ObjectRow {
+  /** Empty for priority classes. */
+  readonly namespace: string;
+  /** "secret", "config_map", "registry_credential", "claim" or "priority_class". */
+  readonly kind: string;
+  readonly name: string;
+  /** Bytes of each value of a secret or a config map. */
+  readonly sizes?: Readonly<Record<string, number>>;
+  /** A short text about the other kinds. */
+  readonly about: string;
+  /** The number of pods that refer to it. */
+  readonly usedBy: number;
+  readonly updatedMs: number;
+}
+
+/** A certificate that a route needs, or that is kept. */
+export interface CertificateRow {
+  readonly hostname: string;
+  readonly state: string;
+  readonly tone: Tone;
+  readonly message: string;
+  /** 0: there is no certificate yet. */
+  readonly notAfterMs: number;
 }
 
 /** An instance of a workspace. */
@@ -100,10 +131,12 @@ export interface LiveMessage {
   readonly pods?: Rows<PodRow>;
   readonly resources?: Rows<ResourceRow>;
   readonly workspaces?: Rows<WorkspaceRow>;
+  readonly objects?: Rows<ObjectRow>;
+  readonly certificates?: Rows<CertificateRow>;
 }
 
 /** Rows by key; null: it is gone. */
 export type Rows<Row> = Readonly<Record<string, Row | null>>;
 
-export const LIVE_TOPICS = ["nodes", "resources", "pods", "workspaces"] as const;
+export const LIVE_TOPICS = ["nodes", "resources", "pods", "workspaces", "objects", "certificates"] as const;
 export type LiveTopic = (typeof LIVE_TOPICS)[number];

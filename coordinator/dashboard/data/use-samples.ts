@@ -1,0 +1,64 @@
+import { useEffect, useState } from "preact/hooks";
+import type { HistoryView, PresentPoint, PresentView } from "../../src/dashboard/history-view.ts";
+import { appended, type Points } from "../parts/plot.tsx";
+
+const RETRY_MS = 10_000;
+
+/**
+ * Returns the samples that the stream at the path begins with, and the values that it sends since. A hidden window has no stream.
+ * Undefined without the right to them, and until there are two points.
+ */
+export function useSamples<Name extends string>(path: string): Points<Name> | undefined {
+  const [points, setPoints] = useState<Points<Name>>();
+  useEffect(() => {
+    let source: EventSource | undefined;
+    let timer = 0;
+    const close = (): void => {
+      clearTimeout(timer);
+      source?.close();
+      source = undefined;
+    };
+    const open = (): void => {
+      const opened = new EventSource(`api/${path}`);
+      source = opened;
+      opened.onmessage = ({ data }) => {
+        const message = JSON.parse(data as string) as PresentView<Name> | PresentPoint<Name>;
+        setPoints((before) => withMessage(before, message));
+      };
+      opened.onerror = () => {
+        if (opened.readyState !== EventSource.CLOSED) return;
+        close();
+        timer = window.setTimeout(shown, RETRY_MS);
+      };
+    };
+    const shown = (): void => {
+      if (document.hidden) close();
+      else if (source === undefined) open();
+    };
+    setPoints(undefined);
+    document.addEventListener("visibilitychange", shown);
+    shown();
+    return () => {
+      document.removeEventListener("visibilitychange", shown);
+      close();
+    };
+  }, [path]);
+  return points !== undefined && points.times.length >= 2 ? points : undefined;
+}
+
+/** The first message of a stream has all samples; a browser that connects again begins with them. */
+function withMessage<Name extends string>(
+  before: Points<Name> | undefined,
+  message: PresentView<Name> | PresentPoint<Name>,
+): Points<Name> | undefined {
+  const points = "series" in message ? pointsOf(message) : before;
+  const { nowMs, now } = message;
+  if (points === undefined || nowMs / 1000 <= (points.times.at(-1) ?? 0)) return points;
+  return Object.values(now).every((value) => value === null) ? points : appended(points, nowMs / 1000, now);
+}
+
+function pointsOf<Name extends string>({ startMs, intervalMs, series }: HistoryView<Name>): Points<Name> {
+  const [first] = Object.values<readonly (number | null)[]>(series);
+  const times = (first ?? []).map((_, index) => (startMs + index * intervalMs) / 1000);
+  return { ...series, times } as Points<Name>;
+}
