@@ -61,6 +61,12 @@ const EARLIER_DIGEST = createHash("sha256").update(EARLIER_TEXT).digest("hex").s
 /** A program through which an earlier version of the agent started containers. */
 export const EARLIER_PROGRAM = { path: `programs/stdin-${EARLIER_DIGEST}`, text: EARLIER_TEXT };
 
+interface StartOptions {
+  readonly diskReserveBytes?: number;
+  /** The numbers by which the link waits and chooses coordinators. Default: it does not wait, and begins with the first one. */
+  readonly random?: () => number;
+}
+
 /** A host with real files, and everything else in memory, which outlives the agents that run on it. */
 export class HostOfFakes {
   readonly dataDir: string;
@@ -157,7 +163,7 @@ export class HostOfFakes {
   }
 
   /** Starts an agent that the caller closes. */
-  async start({ diskReserveBytes = 0 } = {}) {
+  async start({ diskReserveBytes = 0, random = () => 0 }: StartOptions = {}) {
     const config = await this.#readConfig();
     const log = { debug() {}, info() {}, warn() {}, error() {} };
     const damageReports = new DamageReports({ dataDir: this.dataDir, log });
@@ -173,7 +179,7 @@ export class HostOfFakes {
     };
     const opened: { volumes?: PodVolumes } = {};
     const agent = await Agent.start({
-      ...{ config, version: "0", clock: systemClock, random: () => 0, sessionId: "session", log },
+      ...{ config, version: "0", clock: systemClock, random, sessionId: "session", log },
       ...{ damageReports, ...openedKey, services, gateway, runtime: this.runtime },
       network: new FakeNetwork(this.network),
       networkFiles: new FakeNetworkFiles(),

@@ -15,6 +15,12 @@ export const LEADER_TTL_SECONDS = 3;
 const RENEW_EVERY_MS = 750;
 const RENEW_AGAIN_MS = 100;
 
+/**
+ * A coordinator that was killed and started again leaves the lead to one that has followed it meanwhile, and so can decide at once.
+ * That one sees within milliseconds that nobody leads.
+ */
+const YIELD_MS = 500;
+
 /** A watch can end without a message, so the leader's record is read again at times. */
 const LOOK_EVERY_MS = 1_000;
 
@@ -72,8 +78,10 @@ export class Leadership {
       if (signal.aborted) throw new StoreError("CLOSED", "the opening was cancelled");
       if (record !== undefined) {
         const leader = decodeLeader(record);
-        if (leader.holder === parts.self.holder) await insist(() => etcd.txn(removal(record)), parts);
-        else {
+        if (leader.holder === parts.self.holder) {
+          await insist(() => etcd.txn(removal(record)), parts);
+          await pause(parts.clock, YIELD_MS, signal);
+        } else {
           onStandby(leader);
           await untilChanged(parts, found.revision);
         }

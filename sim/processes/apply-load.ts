@@ -1,0 +1,103 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { ApplyResourcesRequest } from "@forage/proto/forest/v1/forage";
+import { RolloutStatus } from "@forage/proto/forest/v1/forage";
+import { type ServiceError, status } from "@grpc/grpc-js";
+import { applyKey } from "../../coordinator/src/model/keys.ts";
+import type { Member } from "../../coordinator/test/support/coordinator-cluster.ts";
+import { aContainerService, aRequest } from "../../coordinator/test/support/requests.ts";
+
+const NAMESPACE = "shop";
+/** A client's usual retry: on UNAVAILABLE only, with jitter. */
+const RETRY_MS = 200;
+
+interface Acknowledged {
+  readonly applyId: string;
+  readonly rolloutId: string;
+  end: RolloutStatus | undefined;
+}
+
+/** Clients that change one workload each, again and again, through any coordinator, and watch each rollout to its end. */
+export class ApplyLoad {
+  readonly acknowledged: Acknowledged[] = [];
+  /** Errors other than UNAVAILABLE, and UNAVAILABLE without a reason. */
+  readonly failures: string[] = [];
+  /** The number of retries. */
+  retries = 0;
+  /** The reasons that calls failed for and were repeated. */
+  readonly reasons = new Set<string>();
+  readonly #members: readonly Member[];
+  readonly #stopping = new AbortController();
+  readonly #running: Promise<unknown>;
+
+  constructor(
+    members: readonly Member[],
+    request: (workload: string, version: number) => ApplyResourcesRequest,
+  ) {
+    this.#members = members;
+    this.#running = Promise.all(["app-a", "app-b"].map((workload) => this.#change(workload, request)));
+  }
+
+  /** Ends after the rollouts that are going on. */
+  async end(): Promise<void> {
+    this.#stopping.abort();
+    await this.#running;
+  }
+
+  /** Returns the acknowledged calls that the store has not taken exactly once, and the rollouts that did not succeed. */
+  problems(puts: ReadonlyMap<string, number>): string[] {
+    return this.acknowledged.flatMap(({ applyId, end }) => {
+      const times = puts.get(applyKey(NAMESPACE, applyId)) ?? 0;
+      return [
+        ...(times === 1 ? [] : [`${applyId} was acknowledged and is ${times} times in the store`]),
+        ...(end === RolloutStatus.SUCCEEDED ? [] : [`the rollout of ${applyId} ended as ${end}`]),
+      ];
+    });
+  }
+
+  async #change(
+    workload: string,
+    request: (workload: string, version: number) => ApplyResourcesRequest,
+  ): Promise<void> {
+    for (let version = 1; !this.#stopping.signal.aborted; version++) {
+      const sent = request(workload, version);
+      const { rolloutId } = await this.#retried((member) => member.forage.applyResources(sent));
+      const entry: Acknowledged = { applyId: sent.applyId, rolloutId, end: undefined };
+      this.acknowledged.push(entry);
+      entry.end = await this.#retried((member) => watched(member, rolloutId));
+    }
+  }
+
+  async #retried<T>(call: (member: Member) => Promise<T>): Promise<T> {
+    for (let at = Math.floor(Math.random() * this.#members.length); ; at++) {
+      const member = this.#members[at % this.#members.length];
+      if (member === undefined) throw new RangeError("there is no coordinator");
+      try {
+        return await call(member);
+      } catch (error) {
+        const { code, details = "" } = error as ServiceError;
+        if (code !== status.UNAVAILABLE || details === "") {
+          this.failures.push(`${code} ${details}`);
+          throw error;
+        }
+        this.retries++;
+        this.reasons.add(details.replace(/\d+(\.\d+)*/g, "N"));
+        await delay(RETRY_MS * (0.5 + Math.random()));
+      }
+    }
+  }
+}
+
+/** The workload in two replicas, of which each version replaces the last one. */
+export function aVersion(workload: string, version: number): ApplyResourcesRequest {
+  const container = { name: "main", image: "localhost/forage/busybox:1", args: [`v${version}`] };
+  const spec = { scaling: { replicas: 2 }, container };
+  const labels = { bundle: workload };
+  return aRequest(`${workload}-${version}`, [aContainerService(workload, spec)], labels);
+}
+
+/** Returns the last status of the rollout. */
+async function watched(member: Member, rolloutId: string): Promise<RolloutStatus | undefined> {
+  let last: RolloutStatus | undefined;
+  for await (const { status: next } of member.forage.watchRollout({ rolloutId })) last = next;
+  return last;
+}

@@ -1,0 +1,132 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { TestContext } from "node:test";
+import { podUidOf } from "../../agent/src/pods/container-name.ts";
+import { HostOfFakes } from "../../agent/test/host-of-fakes.ts";
+import { type Member, startCluster } from "../../coordinator/test/support/coordinator-cluster.ts";
+import { aContainerService, aRequest, aService } from "../../coordinator/test/support/requests.ts";
+import { type EtcdServer, startEtcdCluster } from "../../hack/lib/etcd-server.ts";
+import { TcpRelay } from "../../hack/lib/tcp-relay.ts";
+import { waitFor } from "../../hack/lib/wait-for.ts";
+import { StoredHistory } from "./stored-history.ts";
+
+const SIZE = 3;
+/** The machine may be busy with other tests. */
+export const LIMIT_MS = 120_000;
+export const STILL = "still.shop.svc.cluster.local:80";
+const STILL_REPLICAS = 2;
+
+/** Three coordinators, three members of etcd and three hosts, with a way of its own between each two of them. */
+export interface Scene {
+  readonly members: readonly Member[];
+  readonly etcd: readonly EtcdServer[];
+  readonly hosts: readonly HostOfFakes[];
+  readonly history: StoredHistory;
+  /** From a coordinator to each member of etcd. */
+  waysToEtcd(member: Member): readonly TcpRelay[];
+  /** From the agents to a coordinator. */
+  wayOfAgents(member: Member): TcpRelay;
+  /** The containers of the workload that nothing changes. */
+  still(): readonly { readonly id: string; readonly pid: number | undefined }[];
+}
+
+export async function aScene(t: TestContext): Promise<Scene> {
+  const etcd = await startEtcdCluster(SIZE);
+  t.after(() => Promise.all(etcd.map((it) => it.close())));
+  const relay = async (target: () => string): Promise<TcpRelay> => {
+    const made = await TcpRelay.start(() => addressOf(target()));
+    t.after(() => made.close());
+    return made;
+  };
+  const toEtcd: TcpRelay[][] = [];
+  for (let at = 0; at < SIZE; at++)
+    toEtcd.push(await Promise.all(etcd.map(({ endpoint }) => relay(() => endpoint.replace("http://", "")))));
+  const members = await startCluster(t, {
+    endpointsOf: (at) => toEtcd[at]?.map(({ address }) => `http://${address}`) ?? [],
+    settings: { rollout: { stableSeconds: 0 } },
+  });
+  const toMembers = await Promise.all(members.map(({ address }) => relay(() => address)));
+  const history = await StoredHistory.follow(etcd.map(({ endpoint }) => endpoint));
+  t.after(() => history.close());
+  const addresses = toMembers.map(({ address }) => address);
+  const hosts = await Promise.all(
+    members.map((member, at) => aHostOf(t, `node-${at + 1}`, member, addresses)),
+  );
+  await begin(members, hosts);
+  const placeOf = <T>(all: readonly T[], member: Member): T => {
+    const found = all[members.indexOf(member)];
+    if (found === undefined) throw new RangeError("there is no such coordinator");
+    return found;
+  };
+  return {
+    ...{ members, etcd, hosts, history },
+    waysToEtcd: (member) => placeOf(toEtcd, member),
+    wayOfAgents: (member) => placeOf(toMembers, member),
+    still: () => stillOf(hosts),
+  };
+}
+
+/** Returns the uids of pods of which several containers run. */
+export function doubledPods(hosts: readonly HostOfFakes[]): string[] {
+  const uids = hosts.flatMap(({ runtime }) =>
+    runtime.containers.filter(({ state }) => state === "running").map(({ labels }) => podUidOf(labels) ?? ""),
+  );
+  return uids.filter((uid, at) => uids.indexOf(uid) !== at);
+}
+
+async function aHostOf(
+  t: TestContext,
+  name: string,
+  member: Member,
+  addresses: readonly string[],
+): Promise<HostOfFakes> {
+  const dir = await mkdtemp(join(tmpdir(), "forage-cluster-host-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  const asked = { ttlSeconds: 0, nodeName: "", reusable: false, labels: {}, taints: [] };
+  const tokenFile = join(dir, "token");
+  await writeFile(tokenFile, (await member.operator().createJoinToken(asked)).token, { mode: 0o600 });
+  const [coordinator = "", ...more] = addresses;
+  const settings = {
+    coordinator,
+    coordinators: more.join(),
+    "join-token-file": tokenFile,
+    "node-name": name,
+  };
+  const host = await HostOfFakes.make(t, { dataDir: join(dir, "data"), settings });
+  const { agent } = await host.start({ random: Math.random });
+  t.after(() => agent.close());
+  return host;
+}
+
+/** Deploys the workload that nothing changes. */
+async function begin(members: readonly Member[], hosts: readonly HostOfFakes[]): Promise<void> {
+  const [first] = members;
+  const container = { name: "main", image: "localhost/forage/busybox:1", args: ["still"] };
+  const port = { name: "http", containerPort: 8080, protocol: "TCP" };
+  const spec = { scaling: { replicas: STILL_REPLICAS }, container: { ...container, ports: [port] } };
+  const resources = [aService("still", "still"), aContainerService("still", spec)];
+  const request = aRequest("still", resources, { bundle: "still" });
+  const isApplied = (): Promise<boolean> =>
+    first?.forage.applyResources(request).then(
+      () => true,
+      () => false,
+    ) ?? Promise.resolve(false);
+  await waitFor(isApplied, { what: "the first workload is applied", limitMs: LIMIT_MS });
+  await waitFor(() => stillOf(hosts).length === STILL_REPLICAS, {
+    what: "the first workload runs",
+    limitMs: LIMIT_MS,
+  });
+}
+
+function stillOf(hosts: readonly HostOfFakes[]) {
+  return hosts
+    .flatMap(({ runtime }) => runtime.containers)
+    .filter(({ spec }) => JSON.stringify(spec).includes('"still"'))
+    .map(({ id, pid }) => ({ id, pid }));
+}
+
+function addressOf(address: string): { readonly host: string; readonly port: number } {
+  const [host = "", port = ""] = address.split(":");
+  return { host, port: Number(port) };
+}
