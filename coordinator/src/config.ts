@@ -58,7 +58,17 @@ export const CONFIG_SCHEMA = z.strictObject({
   grpc: listener.default({ listen: "0.0.0.0:7600" }),
   /** Health, readiness, metrics, and the JSON API and the dashboard, which are served over loopback and TLS only. */
   http: z
-    .strictObject({ listen: address, tls: z.boolean().default(false).describe("Serves over TLS.") })
+    .strictObject({
+      listen: address,
+      tls: z.boolean().default(false).describe("Serves over TLS."),
+      podDomain: z
+        .string()
+        .regex(/^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/, "must be a domain in lower case")
+        .optional()
+        .describe(
+          "The domain below which the dashboard opens ports of pods, each under a host name of its own; `off` for none. Browsers must resolve every name below it to this coordinator. Default: `localhost` without TLS, and off with it.",
+        ),
+    })
     .default({ listen: "127.0.0.1:7601", tls: false }),
   /** Destination look-ups in plain text, for proxies on the same host only; "off" for none. */
   destination: z.union([listener, z.literal("off")]).default("off"),

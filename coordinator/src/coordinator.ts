@@ -29,6 +29,7 @@ import { addObjectRoutes } from "./http/api/object-routes.ts";
 import { addPlanRoutes } from "./http/api/plan-routes.ts";
 import { addIdentityRoutes } from "./http/identity-routes.ts";
 import { createMetrics, type Metrics } from "./http/metrics.ts";
+import { httpNamesOf, podDomainOf } from "./http/pod-domain.ts";
 import { type HttpServer, type HttpServerOptions, startHttpServer } from "./http/server.ts";
 import { serverMaterial } from "./identity.ts";
 import { BuiltInServices } from "./model/built-in-service.ts";
@@ -150,7 +151,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   const support = supportSources(options, core, metrics);
   const served = { ...services, coordinators, notifications, support };
   addServices(server, served, { ...serving, streamOf }, workspaces?.services);
-  const httpNames = [hostPort(config.http.listen).host, ...port.names];
+  const httpNames = httpNamesOf(config.http, port.names);
   const http = await openHttp(options, {
     metrics,
     ...(config.http.tls && { tls: await serverMaterial(authority, httpNames) }),
@@ -310,12 +311,13 @@ async function openHttp(
   const { operator, workspaces, calls, stopping, tokenWatch, refusal, ...rest } = parts;
   const dashboard = openDashboard({
     ...{ ...calls, operator, workspaces, clock, tokens: tokenWatch, stopping, randomBytes },
-    ...{ assetsPath: dashboardPath, cluster: config.cluster },
+    ...{ assetsPath: dashboardPath, cluster: config.cluster, podDomain: podDomainOf(config.http) },
   });
   const since = new Date(clock.nowMs()).toISOString();
   const server = await startHttpServer({
     ...rest,
     listen: hostPort(config.http.listen),
+    otherHosts: dashboard.otherHosts,
     readiness: () => ({
       ...readiness(store, refusal),
       ...(config.store.etcd && { role: { leads: true, leader: hostname(), since } }),

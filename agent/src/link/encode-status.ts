@@ -49,9 +49,9 @@ function encodeContainer(status: ContainerStatus): WireContainerStatus {
 function encodeState(state: ContainerStatus["state"]): WireContainerStatus["state"] {
   switch (state.kind) {
     case "waiting": {
-      const { reason, message, retryAtMs } = state;
+      const { reason, message, retryAtMs, pulledPercent } = state;
       const retryAt = retryAtMs === undefined ? undefined : toTimestamp(retryAtMs);
-      return { $case: "waiting", value: { reason, message, retryAt } };
+      return { $case: "waiting", value: { reason, message, retryAt, pulledPercent } };
     }
     case "running":
       return { $case: "running", value: { startedAt: toTimestamp(state.startedAtMs) } };

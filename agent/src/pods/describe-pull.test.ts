@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { describePull } from "./describe-pull.ts";
+import { describePull, pullPercent } from "./describe-pull.ts";
 
 const MIB = 2 ** 20;
 
@@ -12,4 +12,15 @@ for (const [layersDone, layers, bytesDone, bytesTotal, expected] of [
   [4, 4, MIB, MIB, "unpacking 4 layers"],
 ] as const) {
   test(expected, () => assert.equal(describePull({ layersDone, layers, bytesDone, bytesTotal }), expected));
+}
+
+for (const [layersDone, layers, bytesDone, bytesTotal, expected] of [
+  [0, 0, 0, 0, undefined],
+  [1, 4, 0, 0, 25],
+  [1, 5, 12 * MIB, 80 * MIB, 15],
+  [2, 3, MIB, MIB, 99],
+  [3, 3, MIB, MIB, 100],
+] as const) {
+  test(`${layersDone} of ${layers} layers and ${bytesDone} of ${bytesTotal} bytes are ${expected} %`, () =>
+    assert.equal(pullPercent({ layersDone, layers, bytesDone, bytesTotal }), expected));
 }

@@ -8,6 +8,20 @@ export function describePull({ layersDone, layers, bytesDone, bytesTotal }: Pull
   return `${layersDone} of ${layers} layers${sizes}`;
 }
 
+/**
+ * Returns a pull's progress in percent, by bytes as far as their number is known, and by layers before. 100 only once all layers are
+ * there. Undefined: the registry has not answered yet.
+ */
+export function pullPercent({ layersDone, layers, bytesDone, bytesTotal }: PullState): number | undefined {
+  if (layers === 0) return undefined;
+  if (layersDone === layers) return 100;
+  const share = bytesTotal === 0 ? layersDone / layers : bytesDone / bytesTotal;
+  return Math.min(MAX_PERCENT, Math.floor(share * 100));
+}
+
+/** Layers that have not begun have no size yet. */
+const MAX_PERCENT = 99;
+
 function mebibytes(bytes: number): string {
   const value = bytes / 2 ** 20;
   return value < 10 ? value.toFixed(1) : value.toFixed(0);

@@ -3,7 +3,7 @@ import { messageOf } from "@forage/common/message-of";
 import type { Clock } from "../clock.ts";
 import { fullForm, registryName, registryOf } from "../runtime/image-reference.ts";
 import { type ContainerRuntime, type PullState, RuntimeError } from "../runtime/runtime.ts";
-import { describePull } from "./describe-pull.ts";
+import { describePull, pullPercent } from "./describe-pull.ts";
 import { type ImageAccess, OPEN_TO_ALL } from "./image-access.ts";
 import type { ImageFailure, ImageState, Pod, PullPolicy } from "./pod.ts";
 
@@ -38,6 +38,8 @@ interface Entry {
   /** The pull's progress, and the last reported one. */
   newestProgress?: string;
   progress?: string;
+  newestPercent?: number | undefined;
+  percent?: number | undefined;
   failures: number;
   failure?: Omit<Extract<ImageState, { kind: "failed" }>, "kind">;
 }
@@ -76,8 +78,13 @@ export class ImageStore {
         : entry.present;
     if (satisfied && this.#access.isOpenTo(reference, user.namespace)) return { kind: "present" };
     if (entry.fetching) {
-      const { pulling, progress } = entry;
-      return { kind: "fetching", pulling, ...(progress !== undefined && { progress }) };
+      const { pulling, progress, percent } = entry;
+      return {
+        kind: "fetching",
+        pulling,
+        ...(progress !== undefined && { progress }),
+        ...(percent !== undefined && { percent }),
+      };
     }
     if (entry.failure === undefined) return { kind: "unknown" };
     return { kind: "failed", ...entry.failure };
@@ -136,6 +143,8 @@ export class ImageStore {
     entry.pulling = false;
     delete entry.newestProgress;
     delete entry.progress;
+    delete entry.newestPercent;
+    delete entry.percent;
     onChange(entry.reference);
   }
 
@@ -165,6 +174,7 @@ export class ImageStore {
     onChange(reference);
     const onProgress = (state: PullState) => {
       entry.newestProgress = describePull(state);
+      entry.newestPercent = pullPercent(state);
       this.#reportProgress();
     };
     await runtime.pull(reference, signal, {
@@ -186,6 +196,7 @@ export class ImageStore {
       if (newestProgress === undefined || newestProgress === entry.progress) continue;
       this.#progressToldMs = nowMs;
       entry.progress = newestProgress;
+      entry.percent = entry.newestPercent;
       onChange(reference);
     }
   }

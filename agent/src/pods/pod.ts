@@ -205,7 +205,12 @@ export interface ObservedContainer {
 export type ImageState =
   | { readonly kind: "unknown" }
   /** The image is being looked up or pulled. */
-  | { readonly kind: "fetching"; readonly pulling: boolean; readonly progress?: string }
+  | {
+      readonly kind: "fetching";
+      readonly pulling: boolean;
+      readonly progress?: string;
+      readonly percent?: number;
+    }
   | { readonly kind: "present" }
   | {
       readonly kind: "failed";

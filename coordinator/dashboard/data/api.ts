@@ -3,6 +3,8 @@ export interface Me {
   readonly cluster: string;
   /** The issuer of certificates; empty: there is none. */
   readonly issuer: string;
+  /** Whether ports of pods can be opened. */
+  readonly opensPorts: boolean;
   readonly token: string;
   readonly grants: readonly Grant[];
 }

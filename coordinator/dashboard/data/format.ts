@@ -60,6 +60,11 @@ export function percent(part: number, whole: number): number {
   return whole > 0 ? Math.round((part / whole) * 100) : 0;
 }
 
-export function plural(count: number, one: string): string {
-  return `${count.toLocaleString("en")} ${one}${count === 1 ? "" : "s"}`;
+/** "9,900". */
+export function count(value: number): string {
+  return value.toLocaleString("en");
+}
+
+export function plural(number: number, one: string): string {
+  return `${count(number)} ${one}${number === 1 ? "" : "s"}`;
 }

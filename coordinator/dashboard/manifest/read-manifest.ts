@@ -19,6 +19,7 @@ export function readManifest(text: string): readonly Bundle[] {
     }
     const value = document.toJS({ maxAliasCount: 100 }) as unknown;
     if (value === null) continue;
+    refuseForeign(value);
     const single = isResource(value);
     const before = bundles.at(-1);
     if (single && before !== undefined) bundles[bundles.length - 1] = withResource(before, value);
@@ -26,6 +27,19 @@ export function readManifest(text: string): readonly Bundle[] {
   }
   if (bundles.length === 0) throw new ApiError("INVALID_ARGUMENT", "the manifest is empty");
   return bundles;
+}
+
+/** Throws for manifests of Kubernetes and Compose, which only the command converts. */
+function refuseForeign(value: unknown): void {
+  if (typeof value !== "object" || value === null) return;
+  const { apiVersion, kind, services, resources } = value as Readonly<Record<string, unknown>>;
+  const isKubernetes = apiVersion !== undefined && kind !== undefined;
+  if (!isKubernetes && (services === undefined || resources !== undefined)) return;
+  const what = isKubernetes ? `a manifest of Kubernetes (kind ${String(kind)})` : "a Compose file";
+  throw new ApiError(
+    "INVALID_ARGUMENT",
+    `this is ${what}: \`forage plan -f FILE\` plans it, and \`forage convert -f FILE\` prints the manifest to paste here`,
+  );
 }
 
 /** Reports whether a document is a single resource, which belongs to the bundle before it. */

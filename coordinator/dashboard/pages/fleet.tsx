@@ -1,6 +1,6 @@
 import type { NodeRow, Tone } from "../../src/dashboard/live/rows.ts";
 import { useTables } from "../data/app.ts";
-import { bytes, cores, percent, plural } from "../data/format.ts";
+import { bytes, cores, count, percent, plural } from "../data/format.ts";
 import { href } from "../data/location.ts";
 import { FilterField, useFilter } from "../parts/filter.tsx";
 import { FleetGraphs } from "../parts/graphs.tsx";
@@ -59,14 +59,14 @@ function Tiles() {
     <dl class="tiles">
       <Tile
         title="Nodes ready"
-        value={`${ready}/${nodes.length}`}
+        value={`${count(ready)}/${count(nodes.length)}`}
         tone={ready === nodes.length ? "good" : "bad"}
       />
-      <Tile title="Pods ready" value={`${running}`} about={`of ${pods.length}`} tone="good" />
+      <Tile title="Pods ready" value={count(running)} about={`of ${count(pods.length)}`} tone="good" />
       <Tile
         title="Pods in trouble"
-        value={`${bad}`}
-        about={waiting > 0 ? `${waiting} without a node` : ""}
+        value={count(bad)}
+        about={waiting > 0 ? `${count(waiting)} without a node` : ""}
         tone={bad > 0 ? "bad" : "good"}
       />
       <Tile

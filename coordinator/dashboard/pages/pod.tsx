@@ -8,6 +8,7 @@ import { EventList } from "../parts/event-list.tsx";
 import { UsageGraphs } from "../parts/graphs.tsx";
 import { Logs } from "../parts/logs.tsx";
 import { Badge, Failure, Field, Head, Tabs } from "../parts/pieces.tsx";
+import { PodPorts } from "../parts/pod-ports.tsx";
 import { TerminalTab } from "../parts/terminal-tab.tsx";
 import { Why } from "../parts/why.tsx";
 
@@ -62,6 +63,13 @@ function Overview({ pod, changed }: { readonly pod: WirePod; readonly changed: s
     <>
       <Why namespace={pod.namespace ?? ""} kind="pod" name={pod.name ?? ""} changed={changed} />
       <UsageGraphs of={{ namespace: pod.namespace ?? "", pod: pod.name ?? "" }} />
+      {pod.keptUntil === undefined && (
+        <PodPorts
+          namespace={pod.namespace ?? ""}
+          pod={pod.name ?? ""}
+          ports={ports.flatMap(({ containerPort }) => containerPort ?? [])}
+        />
+      )}
       <section class="card">
         <h2>Containers</h2>
         <ul class="plain-list">

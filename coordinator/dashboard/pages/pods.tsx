@@ -1,6 +1,6 @@
 import type { PodRow } from "../../src/dashboard/live/rows.ts";
 import { useApp, useTables } from "../data/app.ts";
-import { age, plural } from "../data/format.ts";
+import { age, count, plural } from "../data/format.ts";
 import { href } from "../data/location.ts";
 import { FilterField, useFilter } from "../parts/filter.tsx";
 import { Badge, Head } from "../parts/pieces.tsx";
@@ -14,7 +14,7 @@ export function PodsPage() {
   const ready = rows.filter(({ tone }) => tone === "good").length;
   return (
     <>
-      <Head title="Pods" about={`${plural(rows.length, "pod")} · ${ready} ready`}>
+      <Head title="Pods" about={`${plural(rows.length, "pod")} · ${count(ready)} ready`}>
         <FilterField text={text} setText={setText} label="Filter pods" />
       </Head>
       <PodTable pods={rows} />

@@ -105,7 +105,8 @@ function Actions({ row }: { readonly row: ResourceRow }) {
   );
 }
 
-const STAGES = ["Placed", "Pulling", "Starting", "Ready"] as const;
+/** Placed, pulled, started, ready. */
+const STAGE_COUNT = 4;
 
 /** Each replica with its way: placed, pulling its image, starting, ready. */
 function Replicas({ row, pods }: { readonly row: ResourceRow; readonly pods: readonly PodRow[] }) {
@@ -127,12 +128,12 @@ function Replicas({ row, pods }: { readonly row: ResourceRow; readonly pods: rea
             {own.map((pod) => (
               <li key={pod.uid}>
                 <a href={href("pods", pod.namespace, pod.name)}>{pod.name}</a>
-                <Badge tone={pod.tone}>{pod.state}</Badge>
+                <Badge tone={pod.tone}>{wordOf(pod)}</Badge>
                 <progress
-                  max={STAGES.length}
-                  value={stageOf(pod)}
-                  aria-label={`${pod.name}: ${pod.state}`}
-                  title={STAGES[stageOf(pod) - 1] ?? "Waiting for a node"}
+                  max={STAGE_COUNT}
+                  value={stageOf(pod) + (pod.pulledPercent ?? 0) / 100}
+                  aria-label={`${pod.name}: ${wordOf(pod)}`}
+                  title={wordOf(pod)}
                 />
                 <span class="cut">{pod.message}</span>
               </li>
@@ -144,11 +145,16 @@ function Replicas({ row, pods }: { readonly row: ResourceRow; readonly pods: rea
   );
 }
 
+function wordOf({ state, pulledPercent }: PodRow): string {
+  return pulledPercent === undefined ? state : `${state} ${pulledPercent} %`;
+}
+
 function stageOf({ node, state, tone }: PodRow): number {
-  if (tone === "good") return 4;
+  if (tone === "good") return STAGE_COUNT;
   if (node === "") return 0;
   if (state === "Placed") return 1;
-  return state.startsWith("ImagePull") ? 2 : 3;
+  // The part that is pulled comes on top.
+  return state.startsWith("ImagePull") ? 1 : 3;
 }
 
 function Rollout({ row, changed }: { readonly row: ResourceRow; readonly changed: string }) {

@@ -20,13 +20,13 @@ const FLEET_GRAPHS: readonly Graph[] = [
   { title: "CPU in use, cores", series: "cpuMilli", text: cores },
   { title: "Memory in use", series: "memoryBytes", text: bytes },
   { title: "Pods ready", series: "podsReady", text: count },
-  { title: "Container restarts in 30 s", series: "restarts", text: count },
-  { title: "Gateway requests per second", series: "requests", text: rate },
+  { title: "Restarts in 30 s", series: "restarts", text: count },
+  { title: "Gateway requests/s", series: "requests", text: rate },
 ];
 
 const TRAFFIC_GRAPHS: readonly Graph[] = [
-  { title: "Gateway requests per second", series: "requests", text: rate },
-  { title: "Gateway errors (5xx) per second", series: "errors", text: rate },
+  { title: "Gateway requests/s", series: "requests", text: rate },
+  { title: "Gateway errors (5xx)/s", series: "errors", text: rate },
 ];
 
 /** The last hours of the fleet. */

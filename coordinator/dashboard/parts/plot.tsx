@@ -18,6 +18,7 @@ export interface PlotProps {
 }
 
 const HEIGHT_PX = 140;
+const TIME_AXIS_PX = 28;
 /** The room of one time on the axis, so that times on a phone don't overlap. */
 const TIME_LABEL_PX = 72;
 export const MAX_POINTS = 480;
@@ -94,9 +95,10 @@ function optionsOf({
       {
         ...axis,
         space: TIME_LABEL_PX,
+        size: TIME_AXIS_PX,
         values: (_, seconds, __, ___, step) => clockTimes(seconds, step),
       },
-      { ...axis, size: 70, values: (_, ticks) => ticks.map(text) },
+      { ...axis, size: 60, values: (_, ticks) => ticks.map(text) },
     ],
     series: [{}, ...names.split(",").map((_, index) => line(index))],
   };

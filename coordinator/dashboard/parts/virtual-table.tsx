@@ -40,6 +40,7 @@ export function VirtualTable<Row>(props: VirtualTableProps<Row>) {
   const box = useRef<HTMLDivElement>(null);
   const [first, count] = useWindow(box, rows.length);
   const [active, setActive] = useState(0);
+  const isMoving = useRef(false);
   const shown = rows.slice(first, first + count);
   const grid = columns.map(({ width }) => width).join(" ");
   const narrow = columns.flatMap(({ width, wide }) => (wide ? [] : [width])).join(" ");
@@ -47,10 +48,11 @@ export function VirtualTable<Row>(props: VirtualTableProps<Row>) {
     const to = target(event.key, active, rows.length, Math.floor((box.current?.clientHeight ?? 0) / ROW_PX));
     if (to === undefined) return;
     event.preventDefault();
+    isMoving.current = true;
     setActive(to);
     scrollTo(box.current, to);
   };
-  useFocus(box, active, first);
+  useFocus(box, active, first, isMoving);
   return (
     <div
       class="table"
@@ -211,11 +213,23 @@ function useWindow(box: { readonly current: HTMLDivElement | null }, rows: numbe
   return seen;
 }
 
-/** Moves the focus to the active row once it is in the document, if the focus is in the table. */
-function useFocus(box: { readonly current: HTMLDivElement | null }, active: number, first: number): void {
+/**
+ * Moves the focus to the active row once it is in the document, if the focus is in the table. A key may move it so far that the row
+ * which had it leaves the document before the other one is there.
+ */
+function useFocus(
+  box: { readonly current: HTMLDivElement | null },
+  active: number,
+  first: number,
+  isMoving: { current: boolean },
+): void {
   useEffect(() => {
-    if (box.current === null || !box.current.contains(document.activeElement)) return;
-    box.current.querySelector<HTMLElement>(`[data-index="${active}"]`)?.focus({ preventScroll: true });
+    const element = box.current;
+    if (element === null || !(isMoving.current || element.contains(document.activeElement))) return;
+    const row = element.querySelector<HTMLElement>(`[data-index="${active}"]`);
+    if (row === null) return;
+    isMoving.current = false;
+    row.focus({ preventScroll: true });
   }, [active, first]);
 }
 

@@ -1,14 +1,18 @@
 import type { HttpBindings } from "@hono/node-server";
 import type { Hono } from "hono";
+import { findPresentPod, nodeOfPod } from "../api/operator/find.ts";
 import { type OperatorOptions, operatorService } from "../api/operator/service.ts";
 import { certificateViews } from "../certificates/handlers.ts";
+import { dialThrough } from "../forwarding/dial-pod.ts";
 import type { ApiCallOptions } from "../http/api/call.ts";
+import type { OtherHosts } from "../http/other-hosts.ts";
 import type { TokenWatch } from "../rpc/token-watch.ts";
 import type { Clock } from "../time/clock.ts";
 import { Assets } from "./assets.ts";
 import { History } from "./history.ts";
 import { LiveTables } from "./live/live-tables.ts";
 import type { LiveWorkspaces } from "./live/workspace-row.ts";
+import { PodPorts } from "./pod-ports/pod-ports.ts";
 import { addDashboardRoutes } from "./routes.ts";
 import { DashboardSessions } from "./sessions.ts";
 import { Streams } from "./streams.ts";
@@ -25,11 +29,15 @@ export interface DashboardOptions extends ApiCallOptions {
   readonly clock: Clock;
   readonly tokens: Pick<TokenWatch, "watch">;
   readonly randomBytes: (count: number) => Uint8Array;
+  /** Ports of pods are reached under host names below it. Undefined: they are not served. */
+  readonly podDomain: string | undefined;
   /** Aborts when the server stops. */
   readonly stopping: AbortSignal;
 }
 
 export interface Dashboard {
+  /** The host names of opened ports of pods. */
+  readonly otherHosts: OtherHosts | undefined;
   addTo(app: Hono<{ Bindings: HttpBindings }>): void;
   close(): void;
 }
@@ -41,13 +49,16 @@ export function openDashboard(options: DashboardOptions): Dashboard {
   const { state, autoscale, metrics } = operator;
   const history = new History({ state, clock, autoscale });
   const usage = new UsageHistory({ state, clock, usage: metrics.usage });
+  const podPorts = openPodPorts(options, sessions);
   return {
+    otherHosts: podPorts,
     addTo: (app) =>
       addDashboardRoutes(app, {
         ...options,
         sessions,
         history,
         usage,
+        podPorts,
         assets: new Assets(options.assetsPath),
         streams: new Streams({ tokens, stopping }),
         tables: new LiveTables({ ...operator, workspaces, liveCertificates: certificateViews(operator) }),
@@ -61,4 +72,24 @@ export function openDashboard(options: DashboardOptions): Dashboard {
       usage.close();
     },
   };
+}
+
+function openPodPorts(
+  { podDomain, operator, clock, randomBytes }: DashboardOptions,
+  sessions: DashboardSessions,
+): PodPorts | undefined {
+  if (podDomain === undefined) return undefined;
+  const { state, broker, namespaceRules, podUse } = operator;
+  return new PodPorts({
+    ...{ domain: podDomain, clock, randomBytes },
+    dial: dialThrough(broker),
+    callerOf: (session) => sessions.callerOf(session),
+    findPod: (namespace, name, caller) => {
+      const pod = findPresentPod(state, namespace, name, clock.nowMs());
+      namespaceRules.checkSession(pod.record, caller);
+      nodeOfPod(pod);
+      return pod;
+    },
+    beginUse: ({ record }) => podUse.begin(record),
+  });
 }

@@ -26,6 +26,8 @@ import type { History } from "./history.ts";
 import { liveFeed } from "./live/live-feed.ts";
 import type { LiveTables } from "./live/live-tables.ts";
 import type { LiveWorkspaces } from "./live/workspace-row.ts";
+import { addPodPortRoutes } from "./pod-port-routes.ts";
+import type { PodPorts } from "./pod-ports/pod-ports.ts";
 import { addSampleRoutes } from "./sample-routes.ts";
 import { addSessionRoutes } from "./session-routes.ts";
 import type { DashboardSessions } from "./sessions.ts";
@@ -45,6 +47,7 @@ export interface DashboardRouteOptions extends ApiCallOptions {
   readonly randomBytes: (count: number) => Uint8Array;
   /** The name of the cluster, for the title of the page. */
   readonly cluster: string;
+  readonly podPorts: PodPorts | undefined;
   /** The name of the issuer of certificates; empty: there is none. */
   readonly issuer: string;
 }
@@ -97,6 +100,7 @@ export function addDashboardRoutes(app: App, options: DashboardRouteOptions): vo
     answering(async (c) => events(c, options)),
   );
   addSampleRoutes(app, options);
+  addPodPortRoutes(app, options);
   addSessionRoutes(app, options);
 }
 
@@ -166,9 +170,9 @@ function logout(c: Bound, { sessions }: DashboardRouteOptions): Response {
 }
 
 /** Describes the token to its page, which hides what the token may not do. The coordinator checks each call all the same. */
-function me({ caller }: Identified, { cluster, issuer }: DashboardRouteOptions) {
+function me({ caller }: Identified, { cluster, issuer, podPorts }: DashboardRouteOptions) {
   const grants = caller.kind === "user" ? caller.grants : [];
-  return { cluster, issuer, token: caller.tokenId ?? "", grants };
+  return { cluster, issuer, opensPorts: podPorts !== undefined, token: caller.tokenId ?? "", grants };
 }
 
 async function call(c: Bound, options: DashboardRouteOptions): Promise<Response> {

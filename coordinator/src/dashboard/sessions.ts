@@ -85,16 +85,23 @@ export class DashboardSessions {
     const key = digest.toString("hex");
     const session = this.#sessions.get(key);
     if (session === undefined || !timingSafeEqual(session.digest, digest)) return undefined;
-    const { clock, findToken } = this.#options;
-    const { record } = findToken(session.tokenId) ?? {};
-    const expired = record?.expiresAtMs !== undefined && clock.nowMs() >= record.expiresAtMs;
-    if (record === undefined || expired || clock.monotonicMs() - session.usedMs >= IDLE_MS) {
+    const { clock } = this.#options;
+    const caller = this.callerOf(session);
+    if (caller === undefined || clock.monotonicMs() - session.usedMs >= IDLE_MS) {
       this.#end(key);
       return undefined;
     }
     session.usedMs = clock.monotonicMs();
-    const { tokenId } = session;
-    return { session, caller: { kind: "user", name: `token:${tokenId}`, grants: record.grants, tokenId } };
+    return { session, caller };
+  }
+
+  /** Returns the caller of the session, with the rights that the token has now. Undefined: it has ended. It is no use of the session. */
+  callerOf({ tokenId, signal }: DashboardSession): Caller | undefined {
+    const { clock, findToken } = this.#options;
+    const { record } = findToken(tokenId) ?? {};
+    const expired = record?.expiresAtMs !== undefined && clock.nowMs() >= record.expiresAtMs;
+    if (signal.aborted || record === undefined || expired) return undefined;
+    return { kind: "user", name: `token:${tokenId}`, grants: record.grants, tokenId };
   }
 
   end(id: string): void {

@@ -1,4 +1,4 @@
-import { createServer, type RequestListener, type Server } from "node:http";
+import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
 import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { getRequestListener, type HttpBindings } from "@hono/node-server";
@@ -6,6 +6,7 @@ import { Hono } from "hono";
 import type { HostPort } from "../config.ts";
 import { type ConnectionLimits, ConnectionPlaces, DEFAULT_CONNECTION_LIMITS } from "./connection-places.ts";
 import type { Metrics } from "./metrics.ts";
+import type { OtherHosts } from "./other-hosts.ts";
 
 /** Whether the coordinator can do its work; `reasons` say what is missing. */
 export interface Readiness {
@@ -34,6 +35,8 @@ export interface HttpServerOptions {
   /** Undefined: plain text. */
   readonly tls?: HttpTls;
   readonly limits?: Partial<ConnectionLimits>;
+  /** Undefined: every host name leads to the routes. */
+  readonly otherHosts?: OtherHosts | undefined;
 }
 
 /** A certificate with its chain and its key, PEM. */
@@ -62,7 +65,8 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     c.body(await metrics.render(), 200, { "content-type": metrics.contentType }),
   );
   options.routes?.(app);
-  const server = makeServer(options.tls, getRequestListener(app.fetch));
+  const { otherHosts } = options;
+  const server = makeServer(options, getRequestListener(app.fetch));
   const limits = { ...DEFAULT_CONNECTION_LIMITS, ...options.limits };
   const places = new ConnectionPlaces(limits);
   server.maxConnections = limits.maxConnections;
@@ -76,6 +80,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     },
     close: () =>
       new Promise((resolve) => {
+        otherHosts?.close();
         server.close(() => resolve());
         server.closeAllConnections();
       }),
@@ -84,12 +89,38 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
 
 const TIMEOUTS = { requestTimeout: 10_000, headersTimeout: 5_000 };
 
-function makeServer(tls: HttpTls | undefined, listener: RequestListener): Server | TlsServer {
-  if (tls === undefined) return createServer(TIMEOUTS, listener);
-  return createTlsServer(
-    { ...TIMEOUTS, cert: tls.chainPem, key: tls.keyPem, minVersion: "TLSv1.2" },
-    listener,
-  );
+function makeServer(
+  { tls, otherHosts }: Pick<HttpServerOptions, "tls" | "otherHosts">,
+  own: RequestListener,
+): Server | TlsServer {
+  const isOther = ({ headers }: IncomingMessage): boolean => otherHosts?.owns(headers.host) === true;
+  const listener: RequestListener = (request, response) => {
+    if (otherHosts === undefined || !isOther(request)) return own(request, response);
+    response.on("error", () => response.destroy());
+    otherHosts.serve(request, response, arrivalOf(request)).catch(() => response.destroy());
+  };
+  // Without it, a request to upgrade is a plain one, as it is for the server's own routes.
+  const settings = { ...TIMEOUTS, shouldUpgradeCallback: isOther };
+  const server =
+    tls === undefined
+      ? createServer(settings, listener)
+      : createTlsServer(
+          { ...settings, cert: tls.chainPem, key: tls.keyPem, minVersion: "TLSv1.2" },
+          listener,
+        );
+  server.on("upgrade", (request, client, head) => {
+    client.on("error", () => client.destroy());
+    const serving = otherHosts?.upgrade(request, client, head, arrivalOf(request));
+    serving?.catch(() => client.destroy());
+  });
+  return server;
+}
+
+function arrivalOf({ socket }: IncomingMessage) {
+  return {
+    address: socket.remoteAddress ?? "",
+    proto: "encrypted" in socket ? "https" : "http",
+  } as const;
 }
 
 function listening(server: Server | TlsServer, { host, port }: HostPort): Promise<HostPort> {

@@ -9,7 +9,7 @@ import { WORKSPACE_MARKS } from "./workspace-marks.ts";
 export const CONFIG_MARKS: SettingMarks<Config> = {
   dataDir: "shown",
   grpc: { listen: "shown" },
-  http: { listen: "shown", tls: "shown" },
+  http: { listen: "shown", tls: "shown", podDomain: "shown" },
   destination: "shown",
   names: "shown",
   store: { etcd: { endpoints: "shown", ca: "shown", cert: "shown", key: "shown", prefix: "shown" } },

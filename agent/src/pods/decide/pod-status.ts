@@ -54,6 +54,8 @@ export type ContainerState =
       readonly reason: WaitingReason;
       readonly message: string;
       readonly retryAtMs?: number;
+      /** The progress of the pull of its image. */
+      readonly pulledPercent?: number;
     }
   | { readonly kind: "running"; readonly startedAtMs: number }
   | { readonly kind: "terminated"; readonly termination: Termination };
@@ -187,7 +189,12 @@ function waitingForImage(view: PodView, spec: PodContainer): ContainerState | un
       return undefined;
     case "fetching":
       if (!image.pulling) return undefined;
-      return { kind: "waiting", reason: "ImagePull", message: fetching(spec.image, image.progress) };
+      return {
+        kind: "waiting",
+        reason: "ImagePull",
+        message: fetching(spec.image, image.progress),
+        ...(image.percent !== undefined && { pulledPercent: image.percent }),
+      };
     case "failed":
       return { kind: "waiting", reason: image.reason, message: image.message, retryAtMs: image.retryAtMs };
     default:

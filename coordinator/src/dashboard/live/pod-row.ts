@@ -10,6 +10,7 @@ const REVISION_CHARACTERS = 6;
 export function podRow(pod: Pod): PodRow {
   const main = (pod.status?.containers ?? []).filter(({ init }) => !init);
   const all = pod.status?.containers ?? [];
+  const percent = waitingIn(all)?.pulledPercent;
   return {
     namespace: pod.namespace,
     name: pod.name,
@@ -19,6 +20,7 @@ export function podRow(pod: Pod): PodRow {
     state: stateOf(pod),
     tone: toneOf(pod),
     message: shortened(problemOf(pod)),
+    ...(percent !== undefined && { pulledPercent: percent }),
     ready: main.filter(({ ready }) => ready).length,
     containers: main.length,
     restarts: all.reduce((sum, { restartCount }) => sum + restartCount, 0),

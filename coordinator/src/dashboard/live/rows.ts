@@ -34,6 +34,8 @@ export interface PodRow {
   readonly tone: Tone;
   /** The reason why it is not ready; empty without one. */
   readonly message: string;
+  /** The progress of the image that it pulls. Absent: it pulls none, or the progress is not known. */
+  readonly pulledPercent?: number;
   readonly ready: number;
   readonly containers: number;
   readonly restarts: number;

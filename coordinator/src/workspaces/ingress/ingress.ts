@@ -2,20 +2,20 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Clock } from "@forage/common/clock";
 import { LOGIN_PATH, verifyLoginCode } from "@forage/identity/workspace-login";
+import type { DialPod, PodPlace } from "../../forwarding/dial-pod.ts";
+import { FairShares } from "../../forwarding/fair-shares.ts";
+import type { Arrival, ForwardRules } from "../../forwarding/forward-headers.ts";
+import { forwardRequest, refuse } from "../../forwarding/forward-request.ts";
+import { forwardUpgrade, refuseUpgrade } from "../../forwarding/forward-upgrade.ts";
+import { PodAgent } from "../../forwarding/pod-agent.ts";
 import type { AccessStats, RefusalReason } from "../access/access-stats.ts";
 import type { ActivityMeter } from "../access/activity-meter.ts";
-import type { DialPod, PodPlace } from "../access/dial-workspace.ts";
-import { FairShares } from "../access/fair-shares.ts";
 import type { UsedCodes } from "../access/used-codes.ts";
 import type { ReachableWorkspace, WorkspaceDirectory } from "../access/workspace-directory.ts";
-import { authorizeVisit } from "./authorize-visit.ts";
-import type { Arrival } from "./forward-headers.ts";
-import { forwardRequest, refuse } from "./forward-request.ts";
-import { forwardUpgrade, refuseUpgrade } from "./forward-upgrade.ts";
+import { authorizeVisit, TOKEN_HEADER } from "./authorize-visit.ts";
 import { HostPatterns, type UrlTemplates } from "./host-patterns.ts";
 import { OpenVisits } from "./open-visits.ts";
-import { ownerCookie, ownerCookieName } from "./owner-cookie.ts";
-import { WorkspaceAgent } from "./workspace-agent.ts";
+import { ownerCookie, ownerCookieName, withoutOwnerCookies } from "./owner-cookie.ts";
 
 export interface IngressOptions {
   readonly templates: UrlTemplates;
@@ -37,6 +37,14 @@ const CONNECTIONS_PER_PORT = 64;
  * however busy workspaces are.
  */
 const PLACES = 500;
+
+const RULES: ForwardRules = {
+  target: "the workspace",
+  hiddenHeaders: [TOKEN_HEADER],
+  withoutOwnCookies: withoutOwnerCookies,
+  // Workspaces have hosts of their own, and know their own token.
+  setsOwnCookie: () => false,
+};
 
 interface Found {
   readonly workspace: ReachableWorkspace;
@@ -68,15 +76,15 @@ const TOO_MANY: Refusal = {
 export class Ingress {
   readonly #options: IngressOptions;
   readonly #patterns: HostPatterns;
-  readonly #agent: WorkspaceAgent;
+  readonly #agent: PodAgent;
   readonly #shares: FairShares;
   readonly #visits = new OpenVisits();
 
   constructor(options: IngressOptions) {
     this.#options = options;
     this.#patterns = new HostPatterns(options.templates);
-    this.#agent = new WorkspaceAgent(options.dial, CONNECTIONS_PER_PORT, options.clock);
-    this.#shares = new FairShares({ places: PLACES, placesPerWorkspace: options.connectionsPerWorkspace });
+    this.#agent = new PodAgent(options.dial, CONNECTIONS_PER_PORT, options.clock);
+    this.#shares = new FairShares({ places: PLACES, placesPerUser: options.connectionsPerWorkspace });
   }
 
   /** Cuts the open requests and WebSockets of a workspace that changed, if their visitors may no longer reach it. */
@@ -96,7 +104,7 @@ export class Ingress {
     }
     const done = this.#begin(request, found, () => response.destroy());
     try {
-      await forwardRequest(request, response, this.#agent.target(found.pod, found.port), arrival);
+      await forwardRequest(request, response, this.#agent.target(found.pod, found.port), arrival, RULES);
     } finally {
       done();
     }
@@ -112,7 +120,7 @@ export class Ingress {
     const done = this.#begin(request, found, () => client.destroy());
     try {
       const dial = () => this.#options.dial(found.pod, found.port);
-      await forwardUpgrade(request, client, head, arrival, dial);
+      await forwardUpgrade(request, client, head, arrival, RULES, dial);
     } finally {
       done();
     }

@@ -1,7 +1,7 @@
 import { messageOf } from "@forage/common/message-of";
 import type { ServerChannel } from "ssh2";
+import type { CountBytes } from "../../forwarding/tunnel-stream.ts";
 import type { Tunnel } from "../../link/session-broker.ts";
-import type { CountBytes } from "../access/tunnel-stream.ts";
 
 /** The exit code when the command could not run, as ssh itself uses it. */
 const FAILED = 255;

@@ -2,10 +2,10 @@ import type { Clock } from "@forage/common/clock";
 import { messageOf } from "@forage/common/message-of";
 import type { Logger } from "pino";
 import type { AuthContext, ClientInfo, Connection, ServerChannel, TcpipRequestInfo } from "ssh2";
+import type { DialPod, OpenInPod } from "../../forwarding/dial-pod.ts";
+import { FairShares } from "../../forwarding/fair-shares.ts";
 import type { AccessStats } from "../access/access-stats.ts";
 import type { ActivityMeter } from "../access/activity-meter.ts";
-import type { DialPod, OpenInPod } from "../access/dial-workspace.ts";
-import { FairShares } from "../access/fair-shares.ts";
 import type { ReachableWorkspace, WorkspaceDirectory } from "../access/workspace-directory.ts";
 import { isValid, type ParseKey, type Proof, proofOf, workspaceOf } from "./authenticate.ts";
 import { serveSession } from "./ssh-session.ts";
@@ -64,7 +64,7 @@ export class SshGateway {
   constructor(options: SshGatewayOptions) {
     this.#options = options;
     const { channelPlaces: places = CHANNEL_PLACES } = options;
-    this.#shares = new FairShares({ places, placesPerWorkspace: CHANNELS_PER_WORKSPACE });
+    this.#shares = new FairShares({ places, placesPerUser: CHANNELS_PER_WORKSPACE });
   }
 
   /** Serves one connection. */

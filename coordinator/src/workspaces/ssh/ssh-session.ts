@@ -1,8 +1,8 @@
 import { messageOf } from "@forage/common/message-of";
 import type { ServerChannel, Session } from "ssh2";
+import type { PodSessionKind } from "../../forwarding/dial-pod.ts";
+import type { CountBytes } from "../../forwarding/tunnel-stream.ts";
 import type { Tunnel } from "../../link/session-broker.ts";
-import type { PodSessionKind } from "../access/dial-workspace.ts";
-import type { CountBytes } from "../access/tunnel-stream.ts";
 import { CONTENT_DIRECTORY, commandLine, isAllowedVariable, type RemoteCommand } from "./commands.ts";
 import { runExec } from "./run-exec.ts";
 

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { FairShares } from "./fair-shares.ts";
 
 test("one workspace takes at most half of the places, and others still get some", () => {
-  const shares = new FairShares({ places: 100, placesPerWorkspace: 90 });
+  const shares = new FairShares({ places: 100, placesPerUser: 90 });
   const takeAll = (id: string): (() => void)[] => {
     const taken: (() => void)[] = [];
     for (let done = shares.take(id); done !== undefined; done = shares.take(id)) taken.push(done);
@@ -21,7 +21,7 @@ test("one workspace takes at most half of the places, and others still get some"
 });
 
 test("a workspace never takes more than its own limit", () => {
-  const shares = new FairShares({ places: 100, placesPerWorkspace: 2 });
+  const shares = new FairShares({ places: 100, placesPerUser: 2 });
   const first = shares.take("a");
   shares.take("a");
   assert.equal(shares.take("a"), undefined);

@@ -1,6 +1,6 @@
 import { Duplex } from "node:stream";
-import { CoordinatorError } from "../../errors.ts";
-import type { Tunnel } from "../../link/session-broker.ts";
+import { CoordinatorError } from "../errors.ts";
+import type { Tunnel } from "../link/session-broker.ts";
 
 /** Receives the number of bytes that moved; `in`: to the pod. */
 export type CountBytes = (direction: "in" | "out", bytes: number) => void;
@@ -72,7 +72,7 @@ export class TunnelStream extends Duplex {
       const value = chunk.subarray(at, at + FRAME_BYTES);
       this.#moved?.("in", value.length);
       if (await this.#tunnel.toAgent.push({ frame: { $case: "stdin", value } })) continue;
-      throw new CoordinatorError("UNAVAILABLE", "the connection to the workspace is over");
+      throw new CoordinatorError("UNAVAILABLE", "the connection to the pod is over");
     }
   }
 

@@ -2,16 +2,16 @@ import { type ClientRequestArgs, type IncomingMessage, STATUS_CODES } from "node
 import type { Duplex } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { messageOf } from "@forage/common/message-of";
-import type { TunnelStream } from "../access/tunnel-stream.ts";
-import { type Arrival, responseHeaders } from "./forward-headers.ts";
+import { type Arrival, type ForwardRules, responseHeaders } from "./forward-headers.ts";
 import { openRequest, statusOf } from "./forward-request.ts";
+import type { TunnelStream } from "./tunnel-stream.ts";
 
 type Answer =
   | { readonly type: "upgrade"; readonly response: IncomingMessage; readonly head: Buffer }
   | { readonly type: "response"; readonly response: IncomingMessage };
 
 /**
- * Forwards a request to upgrade, such as to a WebSocket. Both sides are joined only after the workspace has accepted with status 101:
+ * Forwards a request to upgrade, such as to a WebSocket. Both sides are joined only after the target has accepted with status 101:
  * before, a second request on the connection would not be checked.
  */
 export async function forwardUpgrade(
@@ -19,22 +19,23 @@ export async function forwardUpgrade(
   client: Duplex,
   head: Buffer,
   arrival: Arrival,
+  rules: ForwardRules,
   dial: () => TunnelStream,
 ): Promise<void> {
   let tunnel: TunnelStream | undefined;
   let answered = false;
   try {
     tunnel = dial();
-    const answer = await ask(incoming, arrival, tunnel);
+    const answer = await ask(incoming, arrival, tunnel, rules);
     answered = true;
-    client.write(headOf(answer));
+    client.write(headOf(answer, rules));
     if (answer.type === "response") return await pipeline(answer.response, client);
     if (answer.head.length > 0) client.write(answer.head);
     if (head.length > 0) tunnel.write(head);
     await Promise.all([pipeline(client, tunnel), pipeline(tunnel, client)]);
   } catch (error) {
     if (!answered && client.writable)
-      refuseUpgrade(client, statusOf(error), `the workspace can't be reached: ${messageOf(error)}`);
+      refuseUpgrade(client, statusOf(error), `${rules.target} can't be reached: ${messageOf(error)}`);
     else client.destroy();
   } finally {
     tunnel?.destroy();
@@ -51,22 +52,34 @@ export function refuseUpgrade(client: Duplex, status: number, message: string): 
   );
 }
 
-function ask(incoming: IncomingMessage, arrival: Arrival, tunnel: TunnelStream): Promise<Answer> {
+function ask(
+  incoming: IncomingMessage,
+  arrival: Arrival,
+  tunnel: TunnelStream,
+  rules: ForwardRules,
+): Promise<Answer> {
   const target: ClientRequestArgs = { createConnection: () => tunnel };
   const protocol = incoming.headers.upgrade ?? "";
-  const request = openRequest(incoming, target, arrival, ["Connection", "Upgrade", "Upgrade", protocol]);
+  const request = openRequest(incoming, target, arrival, rules, [
+    "Connection",
+    "Upgrade",
+    "Upgrade",
+    protocol,
+  ]);
   return new Promise((resolve, reject) => {
     request.once("upgrade", (response, _socket, head) => resolve({ type: "upgrade", response, head }));
     request.once("response", (response) => resolve({ type: "response", response }));
     request.once("error", reject);
-    request.once("close", () => reject(new Error("the workspace closed the connection without a response")));
+    request.once("close", () =>
+      reject(new Error(`${rules.target} closed the connection without a response`)),
+    );
     request.end();
   });
 }
 
 /** Returns the status line and the headers for the visitor. */
-function headOf({ type, response }: Answer): string {
-  const pairs = responseHeaders(response);
+function headOf({ type, response }: Answer, rules: ForwardRules): string {
+  const pairs = responseHeaders(response, rules);
   if (type === "upgrade") pairs.push("Connection", "Upgrade", "Upgrade", response.headers.upgrade ?? "");
   // Without a length, the end of the connection ends the body; Node has decoded a chunked one.
   else pairs.push("Connection", "close");

@@ -1,6 +1,4 @@
 import type { IncomingMessage } from "node:http";
-import { TOKEN_HEADER } from "./authorize-visit.ts";
-import { withoutOwnerCookies } from "./owner-cookie.ts";
 
 /** Headers for one connection only (RFC 9110, section 7.6.1), and those that Node writes by itself. */
 const HOP_HEADERS = new Set([
@@ -24,14 +22,30 @@ export interface Arrival {
   readonly proto: "http" | "https";
 }
 
-/** Returns the headers for the workspace: without the owner token, without those of one connection, with those of a proxy. */
-export function requestHeaders(request: IncomingMessage, { address, proto }: Arrival): string[] {
-  const dropped = new Set([...HOP_HEADERS, ...connectionTokens(request), ...FORWARDED, TOKEN_HEADER]);
+/** The parts of requests and responses that belong to the proxy, and are not passed on. */
+export interface ForwardRules {
+  /** The target, for messages: "the workspace". */
+  readonly target: string;
+  /** Headers of requests, in lower case. */
+  readonly hiddenHeaders: readonly string[];
+  /** Returns the Cookie header without the proxy's own cookies; undefined: nothing is left. */
+  readonly withoutOwnCookies: (header: string) => string | undefined;
+  /** Reports whether a Set-Cookie header of the target would replace a cookie of the proxy. */
+  readonly setsOwnCookie: (header: string) => boolean;
+}
+
+/** Returns the headers for the target: without the proxy's own, without those of one connection, with those of a proxy. */
+export function requestHeaders(
+  request: IncomingMessage,
+  { address, proto }: Arrival,
+  { hiddenHeaders, withoutOwnCookies }: ForwardRules,
+): string[] {
+  const dropped = new Set([...HOP_HEADERS, ...connectionTokens(request), ...FORWARDED, ...hiddenHeaders]);
   const headers: string[] = [];
   for (const [name, value] of rawPairs(request)) {
     const lower = name.toLowerCase();
     if (dropped.has(lower)) continue;
-    const kept = lower === "cookie" ? withoutOwnerCookies(value) : value;
+    const kept = lower === "cookie" ? withoutOwnCookies(value) : value;
     if (kept !== undefined) headers.push(name, kept);
   }
   const before = textOf(request.headers["x-forwarded-for"]);
@@ -42,11 +56,12 @@ export function requestHeaders(request: IncomingMessage, { address, proto }: Arr
 }
 
 /** Returns the headers for the visitor. */
-export function responseHeaders(response: IncomingMessage): string[] {
+export function responseHeaders(response: IncomingMessage, { setsOwnCookie }: ForwardRules): string[] {
   const dropped = new Set([...HOP_HEADERS, ...connectionTokens(response)]);
-  return rawPairs(response).flatMap(([name, value]) =>
-    dropped.has(name.toLowerCase()) ? [] : [name, value],
-  );
+  return rawPairs(response).flatMap(([name, value]) => {
+    const lower = name.toLowerCase();
+    return dropped.has(lower) || (lower === "set-cookie" && setsOwnCookie(value)) ? [] : [name, value];
+  });
 }
 
 /** The headers that the message's Connection header names. */

@@ -7,37 +7,38 @@ import {
 } from "node:http";
 import { pipeline } from "node:stream/promises";
 import { messageOf } from "@forage/common/message-of";
-import { CoordinatorError } from "../../errors.ts";
-import { type Arrival, requestHeaders, responseHeaders } from "./forward-headers.ts";
+import { CoordinatorError } from "../errors.ts";
+import { type Arrival, type ForwardRules, requestHeaders, responseHeaders } from "./forward-headers.ts";
 
-/** Sends a request to a workspace, and its response back, as both arrive. Resolves when the response is over. */
+/** Sends a request to its target, and the response back, as both arrive. Resolves when the response is over. */
 export async function forwardRequest(
   incoming: IncomingMessage,
   outgoing: ServerResponse,
   target: ClientRequestArgs,
   arrival: Arrival,
+  rules: ForwardRules,
 ): Promise<void> {
-  const forwarded = openRequest(incoming, target, arrival);
+  const forwarded = openRequest(incoming, target, arrival, rules);
   outgoing.once("close", () => {
     if (!outgoing.writableFinished) forwarded.destroy();
-    // A workspace may answer before it has read everything. The rest would be taken for the next request.
+    // The target may answer before it has read everything. The rest would be taken for the next request.
     if (!incoming.complete) incoming.destroy();
   });
-  // Not a pipeline: it would close the visitor's connection when the workspace fails, before the visitor learns why.
+  // Not a pipeline: it would close the visitor's connection when the target fails, before the visitor learns why.
   incoming.pipe(forwarded);
   incoming.once("error", () => forwarded.destroy());
-  const response = responseOf(forwarded);
+  const response = responseOf(forwarded, rules);
   response.catch(() => {});
   try {
     const answer = await response;
-    outgoing.writeHead(answer.statusCode ?? 502, answer.statusMessage ?? "", responseHeaders(answer));
+    outgoing.writeHead(answer.statusCode ?? 502, answer.statusMessage ?? "", responseHeaders(answer, rules));
     // The visitor sees the headers of a response whose body comes later, such as events.
     outgoing.flushHeaders();
     await pipeline(answer, outgoing);
   } catch (error) {
     forwarded.destroy();
     if (outgoing.headersSent || outgoing.destroyed) outgoing.destroy();
-    else refuse(outgoing, statusOf(error), `the workspace can't be reached: ${messageOf(error)}`);
+    else refuse(outgoing, statusOf(error), `${rules.target} can't be reached: ${messageOf(error)}`);
   }
 }
 
@@ -61,9 +62,10 @@ export function openRequest(
   incoming: IncomingMessage,
   target: ClientRequestArgs,
   arrival: Arrival,
+  rules: ForwardRules,
   extra: readonly string[] = [],
 ): ClientRequest {
-  const headers = [...requestHeaders(incoming, arrival), ...extra];
+  const headers = [...requestHeaders(incoming, arrival, rules), ...extra];
   const hasBody =
     incoming.headers["transfer-encoding"] !== undefined || incoming.headers["content-length"] !== undefined;
   if (hasBody && incoming.headers["content-length"] === undefined)
@@ -77,12 +79,10 @@ export function openRequest(
   });
 }
 
-function responseOf(forwarded: ClientRequest): Promise<IncomingMessage> {
+function responseOf(forwarded: ClientRequest, { target }: ForwardRules): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     forwarded.once("response", resolve);
     forwarded.on("error", reject);
-    forwarded.once("close", () =>
-      reject(new Error("the workspace closed the connection without a response")),
-    );
+    forwarded.once("close", () => reject(new Error(`${target} closed the connection without a response`)));
   });
 }

@@ -1,7 +1,7 @@
 import { Agent, type ClientRequest, type ClientRequestArgs } from "node:http";
 import { Duplex } from "node:stream";
 import type { Clock } from "@forage/common/clock";
-import type { DialPod, PodPlace } from "../access/dial-workspace.ts";
+import type { DialPod, PodPlace } from "./dial-pod.ts";
 
 /** A connection to a pod is kept this long for its next request. */
 const IDLE_MS = 15_000;
@@ -12,7 +12,7 @@ const MAX_IDLE = 100;
  * Keeps connections to ports of pods, which run through the agents' sessions, and reuses them for further requests. Requests beyond
  * `connectionsPerPort` wait for a connection to that port.
  */
-export class WorkspaceAgent extends Agent {
+export class PodAgent extends Agent {
   readonly #dial: DialPod;
   readonly #clock: Pick<Clock, "schedule">;
   readonly #idle = new Map<Duplex, () => void>();

@@ -1,10 +1,12 @@
 import type { SessionRequest } from "@forage/proto/forage/agent/v1/agent";
-import type { SessionBroker, Tunnel } from "../../link/session-broker.ts";
+import type { SessionBroker, Tunnel } from "../link/session-broker.ts";
 import { type CountBytes, TunnelStream } from "./tunnel-stream.ts";
-import type { ReachableWorkspace } from "./workspace-directory.ts";
 
-/** The node and the pod of a workspace. */
-export type PodPlace = NonNullable<ReachableWorkspace["pod"]>;
+/** A pod on its node. */
+export interface PodPlace {
+  readonly node: string;
+  readonly uid: string;
+}
 
 /**
  * Connects to a port of a pod through its node's agent. Returns at once: a connection that fails destroys the stream with the reason.

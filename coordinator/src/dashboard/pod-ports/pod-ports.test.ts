@@ -1,0 +1,199 @@
+import assert from "node:assert/strict";
+import { createServer, type IncomingMessage, request } from "node:http";
+import type { AddressInfo } from "node:net";
+import { type TestContext, test } from "node:test";
+import { VirtualClock } from "@forage/common/virtual-clock";
+import { aPod } from "../../../test/support/entries.ts";
+import { tunnelToPort } from "../../../test/support/tunnels.ts";
+import { CoordinatorError } from "../../errors.ts";
+import { TunnelStream } from "../../forwarding/tunnel-stream.ts";
+import { startHttpServer } from "../../http/server.ts";
+import type { Caller } from "../../rpc/caller.ts";
+import { MAX_OPENED_PORTS_OF_SESSION } from "./opened-ports.ts";
+import { PodPorts } from "./pod-ports.ts";
+
+const LIMIT = { timeout: 60_000 };
+const EDITOR = caller("editor");
+
+test(
+  "an opened port leads to the pod for the browser that opened it, without cookies of Forage",
+  LIMIT,
+  async (t) => {
+    const { open, get, enter, seen } = await aServer(t);
+    const address = open();
+    const cookie = await enter(address);
+    const answer = await get(address.host, "/page?x=1", {
+      cookie: `forage-session-7601=secret; theme=dark; ${cookie}; __Host-forage-session-1=other`,
+    });
+    assert.deepEqual([answer.status, answer.body], [200, "GET /page?x=1"]);
+    assert.equal(seen.at(-1)?.cookie, "theme=dark");
+    assert.deepEqual(answer.cookies, ["app=1; Path=/"], "the pod can't set cookies of the dashboard");
+    assert.equal((await get(address.host, "/")).status, 403, "without the cookie");
+    assert.equal((await get("p-00000000000000000000.localhost", "/", { cookie })).status, 404);
+    assert.equal((await get("127.0.0.1", "/healthz")).body, "ok\n", "other names lead to the coordinator");
+    assert.equal(
+      (await get(address.host, "/healthz", { cookie })).body,
+      "GET /healthz",
+      "and these never do",
+    );
+  },
+);
+
+test("a ticket is used once, and not after a minute", LIMIT, async (t) => {
+  const { open, get, enter, clock } = await aServer(t);
+  const first = open();
+  await enter(first);
+  assert.equal((await get(first.host, first.path)).status, 403);
+  const second = open();
+  assert.equal((await get(second.host, first.path)).status, 403, "it is another port's");
+  clock.advance(60_000);
+  assert.equal((await get(second.host, second.path)).status, 403);
+});
+
+test("pages of other hosts can't use the cookie, and links may lead there", LIMIT, async (t) => {
+  const { open, get, enter } = await aServer(t);
+  const address = open();
+  const cookie = await enter(address);
+  for (const [headers, status] of [
+    [{ origin: "http://evil.example" }, 403],
+    [{ origin: `http://${address.host}` }, 200],
+    [{ "sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors" }, 403],
+    [{ "sec-fetch-site": "same-site", "sec-fetch-mode": "websocket" }, 403],
+    [{ "sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate" }, 200],
+    [{ "sec-fetch-site": "same-origin", "sec-fetch-mode": "cors" }, 200],
+  ] as const)
+    assert.equal(
+      (await get(address.host, "/", { cookie, ...headers })).status,
+      status,
+      JSON.stringify(headers),
+    );
+});
+
+test("WebSockets are joined with the pod, and end with the session", LIMIT, async (t) => {
+  const { open, enter, upgrade, session } = await aServer(t);
+  const address = open();
+  const cookie = await enter(address);
+  const refused = await upgrade(address.host, {});
+  assert.equal(refused.status, 403);
+  const { status, socket } = await upgrade(address.host, { cookie });
+  assert.equal(status, 101);
+  assert.ok(socket);
+  const echoed = new Promise<string>((resolve) => socket.once("data", (data) => resolve(String(data))));
+  socket.write("beans");
+  assert.equal(await echoed, "beans");
+  const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
+  session.abort();
+  await closed;
+});
+
+test("it ends with the session, its rights and the pod", LIMIT, async (t) => {
+  const world = await aServer(t);
+  const { open, get, enter } = world;
+  const address = open();
+  const cookie = await enter(address);
+  const status = async (): Promise<number> => (await get(address.host, "/", { cookie })).status;
+  assert.equal(await status(), 200);
+  world.state.caller = caller("viewer");
+  assert.equal(await status(), 403, "port-forward takes an editor");
+  world.state.caller = EDITOR;
+  world.state.hasPod = false;
+  assert.equal(await status(), 404);
+  world.state.hasPod = true;
+  assert.equal(await status(), 200);
+  world.state.caller = undefined;
+  assert.equal(await status(), 403);
+  world.state.caller = EDITOR;
+  assert.equal(await status(), 404, "it was closed with the session");
+  assert.throws(() => open(caller("viewer")), { code: "PERMISSION_DENIED" });
+});
+
+test("a session that opens many ports closes its oldest one", LIMIT, async (t) => {
+  const { open, get, enter } = await aServer(t);
+  const first = open();
+  const cookie = await enter(first);
+  for (let count = 1; count < MAX_OPENED_PORTS_OF_SESSION; count++) open();
+  assert.equal((await get(first.host, "/", { cookie })).status, 200);
+  open();
+  assert.equal((await get(first.host, "/", { cookie })).status, 404);
+});
+
+function caller(role: "viewer" | "editor"): Caller {
+  return { kind: "user", name: "token:a", grants: [{ role, namespaces: "*" }], tokenId: "a" };
+}
+
+/** The HTTP port of a coordinator, and a pod that answers with the request and echoes over WebSockets. */
+async function aServer(t: TestContext) {
+  const seen: IncomingMessage["headers"][] = [];
+  const pod = createServer((incoming, response) => {
+    seen.push(incoming.headers);
+    response.setHeader("set-cookie", ["app=1; Path=/", "forage-session-7601=evil; Path=/dashboard"]);
+    response.end(`${incoming.method} ${incoming.url}`);
+  });
+  pod.on("upgrade", (_, socket) => {
+    socket.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+    socket.pipe(socket);
+    socket.on("error", () => socket.destroy());
+  });
+  await new Promise<void>((resolve) => pod.listen(0, "127.0.0.1", resolve));
+  const { port } = pod.address() as AddressInfo;
+  const clock = new VirtualClock({ startMs: 1_000_000 });
+  const session = new AbortController();
+  const state: { caller: Caller | undefined; hasPod: boolean } = { caller: EDITOR, hasPod: true };
+  let made = 0;
+  const podPorts = new PodPorts({
+    ...{ domain: "localhost", clock },
+    randomBytes: (count) => Buffer.alloc(count, `${++made} `),
+    dial: (_, to) => new TunnelStream(tunnelToPort(to), () => {}),
+    callerOf: () => state.caller,
+    findPod: () => {
+      if (!state.hasPod) throw new CoordinatorError("NOT_FOUND", "there is no such pod");
+      return aPod();
+    },
+    beginUse: () => () => {},
+  });
+  const metrics = { render: async () => "", contentType: "text/plain" } as never;
+  const server = await startHttpServer({
+    listen: { host: "127.0.0.1", port: 0 },
+    ...{ metrics, readiness: () => ({ ready: true, reasons: [] }), otherHosts: podPorts },
+  });
+  t.after(async () => {
+    await server.close();
+    pod.closeAllConnections();
+    pod.close();
+  });
+  const own = { tokenId: "a", signal: session.signal };
+  const open = (by: Caller = EDITOR) => podPorts.open(own, by, { namespace: "shop", pod: "web-1", port });
+  const get = (host: string, path: string, headers: Readonly<Record<string, string>> = {}) =>
+    ask(server.address.port, path, { ...headers, host });
+  const enter = async ({ host, path }: ReturnType<typeof open>): Promise<string> => {
+    const { status, cookies } = await get(host, path);
+    assert.equal(status, 303);
+    assert.match(cookies[0] ?? "", /^forage-port=[^;]+; Path=\/; HttpOnly; SameSite=Lax$/);
+    return cookies[0]?.split(";")[0] ?? "";
+  };
+  const upgrade = (host: string, headers: Readonly<Record<string, string>>) =>
+    askUpgrade(server.address.port, { ...headers, host, connection: "Upgrade", upgrade: "websocket" });
+  return { open, get, enter, upgrade, seen, clock, session, state };
+}
+
+async function ask(port: number, path: string, headers: Readonly<Record<string, string>>) {
+  const asking = request({ host: "127.0.0.1", port, path, headers, agent: false }).end();
+  const response = await new Promise<IncomingMessage>((resolve, reject) =>
+    asking.once("response", resolve).once("error", reject),
+  );
+  let body = "";
+  for await (const chunk of response) body += String(chunk);
+  return { status: response.statusCode ?? 0, body, cookies: response.headers["set-cookie"] ?? [] };
+}
+
+async function askUpgrade(port: number, headers: Readonly<Record<string, string>>) {
+  const asking = request({ host: "127.0.0.1", port, path: "/ws", headers, agent: false }).end();
+  return new Promise<{ status: number; socket?: import("node:stream").Duplex }>((resolve, reject) => {
+    asking.once("upgrade", (response, socket) => resolve({ status: response.statusCode ?? 0, socket }));
+    asking.once("response", (response) => {
+      response.resume();
+      resolve({ status: response.statusCode ?? 0 });
+    });
+    asking.once("error", reject);
+  });
+}

@@ -1,0 +1,226 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
+import { CoordinatorError } from "../../errors.ts";
+import type { DialPod, PodPlace } from "../../forwarding/dial-pod.ts";
+import { FairShares } from "../../forwarding/fair-shares.ts";
+import type { Arrival, ForwardRules } from "../../forwarding/forward-headers.ts";
+import { forwardRequest, refuse } from "../../forwarding/forward-request.ts";
+import { forwardUpgrade, refuseUpgrade } from "../../forwarding/forward-upgrade.ts";
+import { PodAgent } from "../../forwarding/pod-agent.ts";
+import type { OtherHosts } from "../../http/other-hosts.ts";
+import { assertNamespace } from "../../rpc/access.ts";
+import type { Caller } from "../../rpc/caller.ts";
+import type { PodEntry } from "../../state/entries.ts";
+import type { Clock } from "../../time/clock.ts";
+import type { DashboardSession } from "../sessions.ts";
+import { type OpenedPort, OpenedPorts } from "./opened-ports.ts";
+
+export interface PodPortsOptions {
+  /** Ports are reached under host names below it. */
+  readonly domain: string;
+  readonly clock: Clock;
+  readonly randomBytes: (count: number) => Uint8Array;
+  readonly dial: DialPod;
+  /** Returns the caller with the present rights of the session's token; undefined: the session or its token has ended. */
+  readonly callerOf: (session: DashboardSession) => Caller | undefined;
+  /** Finds the pod. Throws unless the caller may open sessions in it. */
+  readonly findPod: (namespace: string, pod: string, caller: Caller) => PodEntry;
+  /** Notes that people use the pod. Returns how to end the use. */
+  readonly beginUse: (pod: PodEntry) => () => void;
+}
+
+/** The address that a browser opens first. */
+const ENTER_PATH = "/.forage/enter";
+const METHOD = "/forage.operator.v1.OperatorService/PortForward";
+const COOKIE = /^(__Host-)?forage-/;
+/** Requests and WebSockets in progress, well below the limit of all sessions of agents. */
+const PLACES = 256;
+const PLACES_PER_PORT = 64;
+const CONNECTIONS_PER_PORT = 32;
+const MAX_PORT = 65_535;
+
+const RULES: ForwardRules = {
+  target: "the pod",
+  hiddenHeaders: [],
+  withoutOwnCookies: (header) => {
+    const kept = header.split(";").filter((cookie) => !COOKIE.test(cookie.trim()));
+    return kept.length === 0 ? undefined : kept.join(";").trim();
+  },
+  setsOwnCookie: (header) => COOKIE.test(header.trim()),
+};
+
+interface Admitted {
+  readonly opened: OpenedPort;
+  readonly place: PodPlace;
+  /** Ends the visit. */
+  readonly done: () => void;
+}
+
+interface Refusal {
+  readonly status: number;
+  readonly message: string;
+}
+
+/**
+ * Serves ports of pods to browsers that are logged in at the dashboard. Each opened port has a host name of its own, so that content
+ * of pods shares no origin and no cookie with the dashboard or with other pods.
+ */
+export class PodPorts implements OtherHosts {
+  readonly #options: PodPortsOptions;
+  readonly #opened: OpenedPorts;
+  readonly #agent: PodAgent;
+  readonly #shares = new FairShares({ places: PLACES, placesPerUser: PLACES_PER_PORT });
+
+  constructor(options: PodPortsOptions) {
+    this.#options = options;
+    this.#opened = new OpenedPorts(options);
+    this.#agent = new PodAgent(options.dial, CONNECTIONS_PER_PORT, options.clock);
+  }
+
+  /** Opens a port for the session. Returns the host name and the path of the address that the browser opens first. Throws. */
+  open(
+    session: DashboardSession,
+    caller: Caller,
+    { namespace, pod, port }: { readonly namespace: string; readonly pod: string; readonly port: number },
+  ): { readonly host: string; readonly path: string } {
+    if (!Number.isInteger(port) || port < 1 || port > MAX_PORT)
+      throw new CoordinatorError("INVALID", `port must be 1 to ${MAX_PORT}`);
+    const { record } = this.#find(namespace, pod, caller);
+    const target = { namespace, pod: record.name, podUid: record.uid, port };
+    const { opened, ticket } = this.#opened.open(session, target);
+    return { host: `${opened.id}.${this.#options.domain}`, path: `${ENTER_PATH}?ticket=${ticket}` };
+  }
+
+  owns(host: string | undefined): boolean {
+    return idOf(host, this.#options.domain) !== undefined;
+  }
+
+  async serve(request: IncomingMessage, response: ServerResponse, arrival: Arrival): Promise<void> {
+    const [path, query] = (request.url ?? "").split("?");
+    if (path === ENTER_PATH) return this.#enter(request, response, query, arrival);
+    const found = this.#admit(request);
+    if ("status" in found) return refuse(response, found.status, found.message);
+    const cut = (): void => void response.destroy();
+    found.opened.signal.addEventListener("abort", cut, { once: true });
+    try {
+      const target = this.#agent.target(found.place, found.opened.port);
+      await forwardRequest(request, response, target, arrival, RULES);
+    } finally {
+      found.opened.signal.removeEventListener("abort", cut);
+      found.done();
+    }
+  }
+
+  async upgrade(request: IncomingMessage, client: Duplex, head: Buffer, arrival: Arrival): Promise<void> {
+    const found = this.#admit(request);
+    if ("status" in found) return refuseUpgrade(client, found.status, found.message);
+    const cut = (): void => void client.destroy();
+    found.opened.signal.addEventListener("abort", cut, { once: true });
+    try {
+      const dial = () => this.#options.dial(found.place, found.opened.port);
+      await forwardUpgrade(request, client, head, arrival, RULES, dial);
+    } finally {
+      found.opened.signal.removeEventListener("abort", cut);
+      found.done();
+    }
+  }
+
+  close(): void {
+    this.#opened.closeAll();
+    this.#agent.destroy();
+  }
+
+  #admit(request: IncomingMessage): Admitted | Refusal {
+    const opened = this.#opened.find(idOf(request.headers.host, this.#options.domain) ?? "");
+    if (opened === undefined)
+      return { status: 404, message: "this port is not open: open it in the dashboard again" };
+    if (!this.#opened.isSecret(opened.id, cookieOf(request)))
+      return { status: 403, message: "this port was opened in another browser: open it in the dashboard" };
+    if (isFromElsewhere(request))
+      return { status: 403, message: "pages of other hosts can't send requests to this port" };
+    const caller = this.#options.callerOf(opened.session);
+    if (caller === undefined) {
+      this.#opened.close(opened.id);
+      return {
+        status: 403,
+        message: "the session of the dashboard has ended: log in and open the port again",
+      };
+    }
+    return this.#admitTo(opened, caller);
+  }
+
+  #admitTo(opened: OpenedPort, caller: Caller): Admitted | Refusal {
+    let pod: PodEntry;
+    try {
+      pod = this.#find(opened.namespace, opened.podUid, caller);
+    } catch (error) {
+      if (!(error instanceof CoordinatorError)) throw error;
+      return { status: error.code === "NOT_FOUND" ? 404 : 403, message: error.message };
+    }
+    const { node, uid } = pod.record;
+    if (node === "") return { status: 503, message: `pod ${opened.pod} has no node yet` };
+    const giveBack = this.#shares.take(opened.id);
+    if (giveBack === undefined)
+      return { status: 503, message: "this port has too many open requests: try again later" };
+    const endUse = this.#options.beginUse(pod);
+    const done = (): void => {
+      giveBack();
+      endUse();
+    };
+    return { opened, place: { node, uid }, done };
+  }
+
+  #find(namespace: string, pod: string, caller: Caller): PodEntry {
+    assertNamespace(caller, METHOD, namespace);
+    return this.#options.findPod(namespace, pod, caller);
+  }
+
+  /** Exchanges the ticket for a cookie. */
+  #enter(
+    request: IncomingMessage,
+    response: ServerResponse,
+    query: string | undefined,
+    { proto }: Arrival,
+  ): void {
+    const id = idOf(request.headers.host, this.#options.domain) ?? "";
+    const ticket = new URLSearchParams(query).get("ticket") ?? "";
+    const secret = request.method === "GET" ? this.#opened.exchange(id, ticket) : undefined;
+    if (secret === undefined) {
+      refuse(response, 403, "this address was used, or is too old: open the port in the dashboard again");
+      return;
+    }
+    const [name, secure] = proto === "https" ? ["__Host-forage-port", "; Secure"] : ["forage-port", ""];
+    response.writeHead(303, {
+      location: "/",
+      // Not "Strict": the dashboard is another site, from which the browser comes.
+      "set-cookie": `${name}=${secret}; Path=/; HttpOnly; SameSite=Lax${secure}`,
+      "cache-control": "no-store",
+      "referrer-policy": "no-referrer",
+    });
+    response.end();
+  }
+}
+
+/** Returns the id of an opened port in a host name such as `p-0123456789.localhost:7601`. Undefined: it is another host. */
+function idOf(host: string | undefined, domain: string): string | undefined {
+  const name = (host ?? "").toLowerCase().replace(/:\d+$/, "");
+  const end = `.${domain}`;
+  if (!name.startsWith("p-") || !name.endsWith(end)) return undefined;
+  const id = name.slice(0, -end.length);
+  return id.includes(".") ? undefined : id;
+}
+
+function cookieOf({ headers }: IncomingMessage): string {
+  const cookies = (headers.cookie ?? "").split(";").map((cookie) => cookie.trim());
+  const found = cookies.find((cookie) => /^(__Host-)?forage-port=/.test(cookie));
+  return found?.slice(found.indexOf("=") + 1) ?? "";
+}
+
+/** Reports whether a page of another host sends the request. A link may lead here from anywhere. */
+function isFromElsewhere({ headers, method }: IncomingMessage): boolean {
+  const origin = headers.origin;
+  if (origin !== undefined && URL.parse(origin)?.host !== headers.host) return true;
+  const site = headers["sec-fetch-site"] ?? "same-origin";
+  if (site === "same-origin" || site === "none") return false;
+  return headers["sec-fetch-mode"] !== "navigate" || method !== "GET";
+}

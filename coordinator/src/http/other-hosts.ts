@@ -1,0 +1,13 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
+import type { Arrival } from "../forwarding/forward-headers.ts";
+
+/** Host names whose requests don't go to the server's own routes. */
+export interface OtherHosts {
+  /** Reports whether the Host header names one of them. */
+  owns(host: string | undefined): boolean;
+  serve(request: IncomingMessage, response: ServerResponse, arrival: Arrival): Promise<void>;
+  upgrade(request: IncomingMessage, client: Duplex, head: Buffer, arrival: Arrival): Promise<void>;
+  /** Ends what is in progress. */
+  close(): void;
+}
