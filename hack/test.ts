@@ -22,7 +22,11 @@ const root = join(import.meta.dirname, "..");
 const HOSTS_PER_PROCESSOR = 2;
 
 /** The tests of booted hosts. They need an image, which can be built only outside the networks of tests. */
-const LAB_TESTS: readonly string[] = ["hack/e2e/lab.e2e.test.ts", "hack/e2e/lab-faults.e2e.test.ts"];
+const LAB_TESTS: readonly string[] = [
+  "hack/e2e/lab.e2e.test.ts",
+  "hack/e2e/lab-command.e2e.test.ts",
+  "hack/e2e/lab-faults.e2e.test.ts",
+];
 /** The tests that run only when they are named, or with --lab-full. They take minutes. */
 const NAMED_TESTS: readonly string[] = ["hack/e2e/lab-faults.e2e.test.ts"];
 /** The tests on hosts that start an S3 server. Its program can be downloaded only outside the networks of tests. */

@@ -4,10 +4,11 @@ import { copyDependencies, ensureHostImage } from "../../hack/lab-hosts/host-ima
 import { usePackages } from "../../hack/lab-hosts/install-fleet.ts";
 import type { Lab } from "../../hack/lab-hosts/lab.ts";
 import { writePackageIndex } from "../../hack/lab-hosts/package-repository.ts";
+import { debianArchive } from "../../hack/lib/debian-archive.ts";
 import { run } from "../../hack/lib/run.ts";
 import { COMMAND, type MeasuredFleet, REPLICAS } from "./measured-fleet.ts";
 
-const SOURCES = "deb http://deb.debian.org/debian bookworm main\n";
+const SUITE = "bookworm";
 const LIMIT_MS = 5 * 60_000;
 const SWARM_PORT = 2377;
 const IMAGE = "localhost/idle:1";
@@ -53,7 +54,7 @@ async function providePackages(lab: Lab): Promise<void> {
   const dir = lab.path("apt");
   for (const part of ["lists/partial", "cache/archives/partial"])
     mkdirSync(join(dir, part), { recursive: true });
-  writeFileSync(join(dir, "sources"), SOURCES);
+  writeFileSync(join(dir, "sources"), `deb ${await debianArchive()} ${SUITE} main\n`);
   const settings = [
     ...["Dir::Etc::SourceParts=/dev/null", `Dir::Etc::SourceList=${join(dir, "sources")}`],
     ...[`Dir::State::Lists=${join(dir, "lists")}`, `Dir::Cache=${join(dir, "cache")}`],

@@ -1,24 +1,26 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { missingForLab, testedKinds } from "../lab-hosts/host-kinds.ts";
+import {
+  refuseCrossingToken,
+  refuseForeignReport,
+  refuseRemovedHost,
+  refuseReplayedJoin,
+  replaceAuthority,
+} from "../system/lab-credential-trials.ts";
 import { IMAGE, LabFleet, LIMIT_MS, REPLICAS, uids } from "../system/lab-fleet.ts";
 import { idleNear, timed } from "../system/lab-scene.ts";
-import {
-  boundLogsWithoutAgent,
-  giveCredentials,
-  refuseForeignCredentials,
-  useCredentials,
-} from "../system/lab-trials.ts";
+import { boundLogsWithoutAgent, giveCredentials, useCredentials } from "../system/lab-trials.ts";
 
 const LIMIT = { timeout: LIMIT_MS };
 /** Overwrites the middle of every file of the store. */
 const DAMAGE = `cd /var/lib/forage/coordinator/store && find . -type f -size +200c | while read -r file; do
   dd if=/dev/urandom of="$file" bs=1 count=64 seek=$(($(stat -c %s "$file") / 2)) conv=notrunc status=none
 done`;
-const SLOW_CLOCK = `mkdir -p /etc/systemd/system/forage-agent.service.d
+const withClock = (offset: string): string => `mkdir -p /etc/systemd/system/forage-agent.service.d
 cat > /etc/systemd/system/forage-agent.service.d/clock.conf << END
 [Service]
-Environment=LD_PRELOAD=$(find /usr/lib -name libfaketime.so.1) FAKETIME=-1h FAKETIME_DONT_FAKE_MONOTONIC=1
+Environment=LD_PRELOAD=$(find /usr/lib -name libfaketime.so.1) FAKETIME=${offset} FAKETIME_DONT_FAKE_MONOTONIC=1
 END
 systemctl daemon-reload && systemctl restart --no-block forage-agent`;
 /** Less than the coordinator's store keeps free. */
@@ -102,37 +104,39 @@ function testFaults(kind: string): void {
       await fleet.onlyTheKnown();
     });
 
-    test("a damaged store is refused, and its backup brings everything back as it was", LIMIT, async () => {
-      const { scene } = fleet;
-      const before = await scene.allRunning();
-      const pods = uids(await scene.pods("web"));
-      const onCoordinator = (line: string): Promise<string> => fleet.onHost("coordinator", line);
-      const tool = (command: string): string =>
-        `forage-coordinator ${command} --config /etc/forage/coordinator.yaml`;
-      await onCoordinator("systemctl stop forage-coordinator");
-      await onCoordinator(tool("backup /var/backups/forage"));
-      await onCoordinator(DAMAGE);
-      await onCoordinator("systemctl start --no-block forage-coordinator");
-      await scene.until("the coordinator names the damage", async () => {
-        const log = await onCoordinator(
-          "journalctl --boot --unit forage-coordinator --lines 40 --output cat",
-        );
-        return /damaged|corrupt/i.test(log);
-      });
-      await onCoordinator(tool("restore /var/backups/forage --replace --yes"));
-      await scene.allReady();
-      assert.deepEqual(uids(await scene.serving("web", REPLICAS)), pods);
-      assert.deepEqual(await scene.allRunning(), before);
-    });
+    test(
+      "a damaged store is refused, and the newest backup brings everything back as it was",
+      LIMIT,
+      async () => {
+        const { lab, scene } = fleet;
+        const before = await scene.allRunning();
+        const pods = uids(await scene.pods("web"));
+        const onCoordinator = (line: string): Promise<string> => fleet.onHost("coordinator", line);
+        await lab.forage(["backup", "create"]);
+        await onCoordinator("systemctl stop forage-coordinator");
+        await onCoordinator(DAMAGE);
+        await onCoordinator("systemctl start --no-block forage-coordinator");
+        await scene.until("the coordinator names the damage", async () => {
+          const log = await onCoordinator(
+            "journalctl --boot --unit forage-coordinator --lines 40 --output cat",
+          );
+          return /damaged|corrupt/i.test(log);
+        });
+        await fleet.restoreNewest();
+        await scene.allReady();
+        assert.deepEqual(uids(await scene.serving("web", REPLICAS)), pods);
+        assert.deepEqual(await scene.allRunning(), before);
+      },
+    );
 
     test(
-      "a host whose clock is an hour slow names the clocks, and its containers run on",
+      "a host whose clock is an hour slow names the clocks, and one that is fast works on",
       LIMIT,
       async () => {
         const { scene } = fleet;
         const before = await scene.running("h3");
         await fleet.onHost("h3", "apt-get -qq --yes install faketime");
-        await fleet.onHost("h3", SLOW_CLOCK);
+        await fleet.onHost("h3", withClock("-1h"));
         await scene.until("the agent names the clocks", async () => {
           const log = await fleet.onHost(
             "h3",
@@ -141,11 +145,15 @@ function testFaults(kind: string): void {
           return /not valid by this host's clock/.test(log);
         });
         assert.deepEqual(await scene.running("h3"), before);
+        await fleet.onHost("h3", withClock("+1h"));
+        await scene.allConnected();
+        await scene.allReady();
+        assert.deepEqual(await scene.running("h3"), before);
+        const dropIns = "/etc/systemd/system/forage-agent.service.d";
         await fleet.onHost(
           "h3",
-          "rm -r /etc/systemd/system/forage-agent.service.d && systemctl daemon-reload",
+          `rm -r ${dropIns} && systemctl daemon-reload && systemctl restart forage-agent`,
         );
-        await fleet.onHost("h3", "systemctl restart forage-agent");
         await scene.allReady();
         await fleet.onlyTheKnown();
       },
@@ -161,8 +169,31 @@ function testFaults(kind: string): void {
       await fleet.onlyTheKnown();
     });
 
-    test("used, foreign and revoked credentials are refused", LIMIT, async () => {
-      await refuseForeignCredentials(fleet, "h3", used);
+    test("a coordinator that serves is restored from its newest backup in one command", LIMIT, async () => {
+      const { scene } = fleet;
+      const before = await scene.allRunning();
+      const pods = uids(await scene.serving("web", REPLICAS));
+      await fleet.restoreNewest();
+      await scene.allConnected();
+      await scene.allReady();
+      assert.deepEqual(uids(await scene.serving("web", REPLICAS)), pods);
+      assert.deepEqual(await scene.allRunning(), before);
+    });
+
+    test("the certificate authority is replaced, and no container is restarted", LIMIT, async () => {
+      const [pod] = await fleet.scene.serving("beside", 1);
+      await replaceAuthority(fleet, pod?.name ?? "");
+    });
+
+    test("foreign, repeated and revoked credentials are refused and recorded", LIMIT, async (t) => {
+      const pods = await fleet.scene.serving("web", REPLICAS);
+      const on = (node: string) => pods.find((pod) => pod.node === node);
+      await refuseCrossingToken(fleet);
+      await refuseForeignReport(fleet, "h3", on("h1")?.uid ?? "");
+      assert.deepEqual(uids(await fleet.scene.serving("web", REPLICAS)), uids(pods));
+      await refuseReplayedJoin(fleet);
+      const seconds = await refuseRemovedHost(fleet, "h3", { used, pod: on("h3")?.name ?? "" });
+      t.diagnostic(`a command on the removed host ended after ${seconds} s`);
       await fleet.scene.serving("web", REPLICAS);
       await fleet.onlyTheKnown();
     });

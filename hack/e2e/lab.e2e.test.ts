@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { missingForLab, testedKinds } from "../lab-hosts/host-kinds.ts";
+import { emptyFirstHost, examineHost, startOnOneHost } from "../system/lab-first-host.ts";
 import { IMAGE, LabFleet, LIMIT_MS, NODE_PORT, REPLICAS, uids } from "../system/lab-fleet.ts";
 import { distribution, idleNear, timed } from "../system/lab-scene.ts";
-import { upgradeUnderLoad } from "../system/lab-trials.ts";
+import { downgrade, upgradeUnderLoad, useArchive } from "../system/lab-trials.ts";
 
 /** So many that every pod answers one of them. */
 const REQUESTS = 60;
@@ -22,20 +23,20 @@ function testFleet(kind: string): void {
     after(() => fleet?.close(), LIMIT);
 
     test(
-      "from bare Debian to the first container in three commands, and the next host in one",
+      "three commands lead from bare Debian to the first container, and one adds the next host",
       LIMIT,
       async (t) => {
         const { scene } = fleet;
-        const { seconds } = await timed(async () => {
-          await fleet.installCoordinator();
-          await fleet.joinHost("h1");
-          await fleet.loadImage("h1");
-          await scene.apply([idleNear("near", IMAGE, { nodeSelector: { zone: "z1" } })]);
-          assert.equal((await scene.running("h1")).length, 1);
-          await Promise.all(["h2", "h3"].map((name) => fleet.joinHost(name)));
-        });
+        const { seconds } = await timed(() => startOnOneHost(fleet));
+        t.diagnostic(`coordinator, agent and the first container on one host: ${seconds} s`);
+        await fleet.joinHost("h1");
+        await fleet.loadImage("h1");
+        await examineHost(fleet, "h1");
+        await emptyFirstHost(fleet);
+        await scene.apply([idleNear("near", IMAGE, { nodeSelector: { zone: "z1" } })]);
+        await scene.until("only this container runs", async () => (await scene.running("h1")).length === 1);
+        await Promise.all(["h2", "h3"].map((name) => fleet.joinHost(name)));
         await scene.allReady();
-        t.diagnostic(`coordinator, three agents and the first container: ${seconds} s`);
         await fleet.loadImage("h2", "h3");
       },
     );
@@ -106,5 +107,11 @@ function testFleet(kind: string): void {
       await fleet.provide(version);
       t.diagnostic(await upgradeUnderLoad(fleet, { version, port: NODE_PORT }));
     });
+
+    test("a downgrade keeps all containers", LIMIT, () => downgrade(fleet));
+
+    test("an agent from the archive for other distributions takes over from the packages", LIMIT, () =>
+      useArchive(fleet, "h3"),
+    );
   });
 }

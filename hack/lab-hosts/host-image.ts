@@ -34,7 +34,7 @@ const SUITE = "bookworm";
 /** Debian's packages of a host, beside the essential ones. */
 const BASE = [
   ...["systemd-sysv", "dbus", "udev", "kmod", "iproute2", "iputils-ping", "procps", "ca-certificates"],
-  ...["curl", "less", "zstd", "apt", "debconf", "openssh-server"],
+  ...["curl", "less", "sudo", "zstd", "apt", "debconf", "openssh-server"],
 ];
 
 /** The packages that those of Forage depend on or recommend. `dependencies` holds them with their own dependencies. */

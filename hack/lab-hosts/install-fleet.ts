@@ -1,4 +1,4 @@
-import { readdirSync, rmSync } from "node:fs";
+import { copyFileSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Progress } from "../instance/progress.ts";
 import { goArchitecture } from "../lib/architecture.ts";
@@ -23,11 +23,36 @@ export async function providePackages(
   const dir = lab.path("packages");
   const image = await ensureHostImage(() => {});
   copyDependencies(image, dir);
-  // An earlier version stays out of the index, so that an upgrade has one way to go.
-  for (const file of readdirSync(dir)) if (/^forage[-_]/.test(file)) rmSync(join(dir, file));
+  removePackages(dir);
   const flags = { architectures: [goArchitecture()], formats: ["deb"], outDir: dir, version } as const;
   await buildPackages(checkout, flags, progress);
   await writePackageIndex(dir);
+}
+
+/** Keeps the packages of Forage beside the repository. */
+export function keepPackages(lab: Lab): void {
+  copyPackages(lab.path("packages"), lab.path("kept-packages"));
+}
+
+/** Offers the kept packages to the hosts instead of the present ones. */
+export async function offerKeptPackages(lab: Lab): Promise<void> {
+  removePackages(lab.path("packages"));
+  copyPackages(lab.path("kept-packages"), lab.path("packages"));
+  await writePackageIndex(lab.path("packages"));
+}
+
+/** Another version stays out of the index, so that an upgrade has one way to go. */
+function removePackages(dir: string): void {
+  for (const file of packagesIn(dir)) rmSync(join(dir, file));
+}
+
+function copyPackages(from: string, to: string): void {
+  mkdirSync(to, { recursive: true });
+  for (const file of packagesIn(from)) copyFileSync(join(from, file), join(to, file));
+}
+
+function packagesIn(dir: string): readonly string[] {
+  return readdirSync(dir).filter((file) => /^forage[-_]/.test(file));
 }
 
 /** Lets the host install from the lab's repository, as from an operator's own. */
@@ -56,12 +81,12 @@ export async function installAgent(lab: Lab, host: LabHost): Promise<void> {
   await provision(lab, host.name, "install-agent.sh", ["sh", "-c", await joinLine(lab, host)]);
 }
 
-/** Returns the line of a shell that joins the host, from `forage node add`. Root runs it, without sudo. */
+/** Returns the line of a shell that joins the host, from `forage node add`. */
 export async function joinLine(lab: Lab, { name, labels }: LabHost): Promise<string> {
   const flags = Object.entries(labels).flatMap(([key, value]) => ["--label", `${key}=${value}`]);
   const address = `${lab.coordinator.address}:7600`;
   const { stdout } = await lab.forage(["node", "add", name, "--coordinator", address, ...flags]);
-  return stdout.trim().replace("| sudo ", "| ");
+  return stdout.trim();
 }
 
 async function provision(lab: Lab, host: string, script: string, args: readonly string[]): Promise<void> {

@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { run } from "../lib/run.ts";
+import { type RunOptions, type RunResult, run } from "../lib/run.ts";
 import { SetupError } from "../lib/setup-error.ts";
 import { CONTROL_GATEWAY, LAB_GATEWAY, LAB_PREFIX_LENGTH } from "./lab-plan.ts";
 import type { SlowLink } from "./lab-state.ts";
@@ -52,19 +52,22 @@ export async function connectPort(lab: string, port: string, bridge: string): Pr
   await run("ip", ["-n", networkName(lab), "link", "set", port, "master", bridge]);
 }
 
-/** Delays and drops what goes to the host through its port; undefined ends it. */
-export async function slowPort(lab: string, port: string, slow: SlowLink | undefined): Promise<void> {
-  const tc = ["-n", networkName(lab), "qdisc"];
-  await run("tc", [...tc, "del", "dev", port, "root"], { allowFailure: true });
+/** Runs the command with which a host delays and drops what it sends through the interface; without a link, it ends that. */
+export async function slowInterface(
+  exec: (argv: readonly string[], options: RunOptions) => Promise<RunResult>,
+  device: string,
+  slow: SlowLink | undefined,
+): Promise<void> {
+  const tc = ["tc", "qdisc"];
+  const options = { allowFailure: true };
+  await exec([...tc, "del", "dev", device, "root"], options);
   if (slow === undefined) return;
   const netem = ["netem", "delay", `${slow.delayMs}ms`, "loss", `${slow.lossPercent}%`];
-  const { exitCode, stderr } = await run("tc", [...tc, "add", "dev", port, "root", ...netem], {
-    allowFailure: true,
-  });
+  const { exitCode, stderr } = await exec([...tc, "add", "dev", device, "root", ...netem], options);
   if (exitCode === 0) return;
   throw new SetupError(
     "COMMAND_FAILED",
     `the network of the lab can't be slowed down: ${stderr.trim()}`,
-    "use a kernel with CONFIG_NET_SCH_NETEM",
+    "use a kernel with CONFIG_NET_SCH_NETEM, such as that of --kind uml",
   );
 }

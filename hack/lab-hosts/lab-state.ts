@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { SetupError } from "../lib/setup-error.ts";
 import type { LabHost } from "./lab-plan.ts";
 
-/** The delay and loss of a host's network, each way. */
+/** The delay and loss of the packets that a host sends. */
 export interface SlowLink {
   readonly delayMs: number;
   readonly lossPercent: number;

@@ -9,7 +9,7 @@ import { makeGroups, removeGroups } from "./cgroups.ts";
 import { attachDisk, removeDisks } from "./host-disk.ts";
 import { type BootOptions, type HostDriver, PACKAGES_DIR } from "./host-driver.ts";
 import { ensureHostImage } from "./host-image.ts";
-import { slowPort } from "./lab-network.ts";
+import { slowInterface } from "./lab-network.ts";
 import type { LabHost } from "./lab-plan.ts";
 import { labPaths } from "./lab-state.ts";
 import { launchHost, recallHost, rememberHost } from "./launch-host.ts";
@@ -94,7 +94,7 @@ export function nspawnDriver(lab: string): HostDriver {
       mkdirSync(dirname(target), { recursive: true });
       copyFileSync(from, target);
     },
-    slow: (host, link) => slowPort(lab, driver.portOf(host), link),
+    slow: (host, link) => slowInterface((argv, options) => driver.exec(host, argv, options), "host0", link),
     portOf: ({ name }) => `vb-${machineName(name)}`,
     consoleOf: (host) => (existsSync(consoleFile(host)) ? readFileSync(consoleFile(host), "utf8") : ""),
     async removeAll() {

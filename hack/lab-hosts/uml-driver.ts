@@ -9,7 +9,7 @@ import { makeGroups, removeGroups } from "./cgroups.ts";
 import { removeDisks } from "./host-disk.ts";
 import type { BootOptions, HostDriver } from "./host-driver.ts";
 import { ensureHostImage } from "./host-image.ts";
-import { CONTROL_BRIDGE, createPort, networkName } from "./lab-network.ts";
+import { CONTROL_BRIDGE, createPort, networkName, slowInterface } from "./lab-network.ts";
 import { controlAddress, type LabHost } from "./lab-plan.ts";
 import { labPaths } from "./lab-state.ts";
 import { launchHost, recallHost, rememberHost } from "./launch-host.ts";
@@ -92,12 +92,7 @@ export function umlDriver(lab: string): HostDriver {
       const ssh = ["nsenter", ...reach(host, ["sh", "-c", write, to])];
       await run("sh", ["-c", 'exec "$@" < "$0"', from, ...ssh]);
     },
-    async slow(host, link) {
-      const netem = (slow: typeof link): string[] =>
-        slow === undefined ? [] : ["netem", "delay", `${slow.delayMs}ms`, "loss", `${slow.lossPercent}%`];
-      const verb = link === undefined ? "del" : "replace";
-      await exec(host, ["tc", "qdisc", verb, "dev", "vec0", "root", ...netem(link)]);
-    },
+    slow: (host, link) => slowInterface((argv, options) => exec(host, argv, options), "vec0", link),
     portOf,
     consoleOf: (host) => (existsSync(consoleFile(host)) ? readFileSync(consoleFile(host), "utf8") : ""),
     async removeAll() {

@@ -16,12 +16,13 @@ import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { goArchitecture } from "../lib/architecture.ts";
 import { cacheDir } from "../lib/cache-dir.ts";
+import { debianArchive } from "../lib/debian-archive.ts";
 import { type HostTool, installMissing } from "../lib/host-tools.ts";
 import { run } from "../lib/run.ts";
 import { SetupError } from "../lib/setup-error.ts";
 
 /** The first Debian release whose kernel runs user-mode Linux without ptrace, which is much faster. */
-const SOURCE_LIST = "deb http://deb.debian.org/debian trixie-backports main\n";
+const SUITE = "trixie-backports";
 const SOURCE = "linux-source-7.3";
 /** The options beyond those of a user-mode kernel: cgroups, namespaces, nftables, bridges, netem, hostfs. */
 const FRAGMENT = join(import.meta.dirname, "uml.config");
@@ -80,7 +81,7 @@ async function unpackSource(dir: string): Promise<string> {
   const list = join(dir, "sources.list");
   const lists = join(dir, "lists");
   mkdirSync(join(lists, "partial"), { recursive: true });
-  writeFileSync(list, SOURCE_LIST);
+  writeFileSync(list, `deb ${await debianArchive()} ${SUITE} main\n`);
   const options = [`Dir::Etc::sourcelist=${list}`, "Dir::Etc::sourceparts=-", `Dir::State::lists=${lists}`];
   const apt = (...args: readonly string[]): Promise<unknown> =>
     run("apt-get", [...options.flatMap((option) => ["-o", option]), ...args], {

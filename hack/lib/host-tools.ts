@@ -50,6 +50,8 @@ export const TEST_TOOLS: readonly HostTool[] = [
   { package: "openssh-client", isThere: () => isOnPath("ssh") && isOnPath("sftp") },
   // Sets the clocks of programs under test.
   { package: "faketime", isThere: () => findFaketime() !== undefined },
+  // Checks hack/Vagrantfile.
+  { package: "vagrant", isThere: () => isOnPath("vagrant") },
   // Shows the dashboard.
   { package: "chromium", isThere: () => isOnPath("chromium"), extraMebibytes: 900 },
   ...ENVOY_TOOLS,

@@ -1,10 +1,12 @@
 import { join } from "node:path";
 import { showProgress } from "../instance/progress.ts";
-import { joinLine, providePackages, usePackages } from "../lab-hosts/install-fleet.ts";
+import { joinLine, keepPackages, providePackages, usePackages } from "../lab-hosts/install-fleet.ts";
 import { Lab } from "../lab-hosts/lab.ts";
 import { planHosts } from "../lab-hosts/lab-plan.ts";
 import { loadImage } from "../lab-hosts/load-image.ts";
+import { goArchitecture } from "../lib/architecture.ts";
 import { buildBusyboxImage } from "../lib/busybox-image.ts";
+import { buildPackages } from "../packaging/build-packages.ts";
 import { claimLab } from "./claim-lab.ts";
 import { idleNear, LabScene, zonedWeb } from "./lab-scene.ts";
 
@@ -19,7 +21,8 @@ export const LIMIT_MS = 480_000;
 
 const CHECKOUT = join(import.meta.dirname, "..", "..");
 const AGENTS = 3;
-const FIRST_VERSION = "0.1.0";
+export const FIRST_VERSION = "0.1.0";
+const BACKUPS = "/var/lib/forage/coordinator/backups";
 const SETTINGS_FILE = "/etc/forage/coordinator.yaml";
 /** A node's pods are replaced soon after it is lost. On a busy machine, a node that only starts again would lose them, too. */
 const REPLACE_SOON = "\nnodes:\n  unreachableTolerationSeconds: 3\n  recoveryGraceSeconds: 1\n";
@@ -61,9 +64,23 @@ export class LabFleet {
     return this.#release();
   }
 
-  /** Builds the packages of this checkout with another version. Hosts find them at their next `apt-get update`. */
+  /** Builds the packages of this checkout with another version. Hosts find them at their next `apt-get update`. Keeps the former ones. */
   async provide(version: string): Promise<void> {
+    keepPackages(this.lab);
     await providePackages(this.lab, CHECKOUT, version, QUIET);
+  }
+
+  /** Builds the archive for other distributions, and returns its path. */
+  async buildArchive(): Promise<string> {
+    const outDir = this.lab.path("archive");
+    const flags = {
+      architectures: [goArchitecture()],
+      formats: ["tar"],
+      outDir,
+      version: FIRST_VERSION,
+    } as const;
+    const [path = ""] = await buildPackages(CHECKOUT, flags, QUIET);
+    return path;
   }
 
   /** Runs a shell's command line on the host and returns what it prints. */
@@ -96,6 +113,13 @@ export class LabFleet {
     );
     await work();
     await this.#restartCoordinator(`mv ${kept} ${SETTINGS_FILE}`);
+  }
+
+  /** Puts the newest of the coordinator's own backups in the place of its store. */
+  async restoreNewest(): Promise<void> {
+    const newest = `$(ls -t ${BACKUPS}/*.backup | head -n 1)`;
+    const settings = `--config ${SETTINGS_FILE}`;
+    await this.onHost("coordinator", `forage-coordinator restore "${newest}" --replace --yes ${settings}`);
   }
 
   /** Returns when all agents have connected to the restarted coordinator: until then it takes all nodes to be Ready. */

@@ -1,11 +1,10 @@
 import assert from "node:assert/strict";
-import { joinLine } from "../lab-hosts/install-fleet.ts";
-import { type LabFleet, LIMIT_MS } from "./lab-fleet.ts";
-import { NAMESPACE, timed } from "./lab-scene.ts";
+import { offerKeptPackages } from "../lab-hosts/install-fleet.ts";
+import { FIRST_VERSION, type LabFleet } from "./lab-fleet.ts";
+import { timed } from "./lab-scene.ts";
 
 /** Longer trials of the lab's fleet. Afterwards all hosts are Ready again. */
 
-const TOKEN_FILE = "/root/shop.token";
 const LOGS = "/var/lib/forage/agent/pods";
 const MIB = 2 ** 20;
 /** More than two bounded logs hold, and less than the disk. */
@@ -53,47 +52,6 @@ export async function boundLogsWithoutAgent(fleet: LabFleet, name: string): Prom
   await scene.allReady();
 }
 
-/**
- * Shows that these are refused: a token of another namespace, a join token that was used, one for another host, and the identity of a
- * host that was removed; and that the audit log has them. The host joins again at the end.
- * @param used the line with which the host has joined
- */
-export async function refuseForeignCredentials(fleet: LabFleet, name: string, used: string): Promise<void> {
-  const { lab, scene } = fleet;
-  const create = "forage token create --role editor --namespace shop --ttl 1d";
-  await fleet.onHost("coordinator", `umask 077 && ${create} > ${TOKEN_FILE}`);
-  const crossing = ["get", "pods", "--namespace", NAMESPACE, "--token-file", TOKEN_FILE];
-  const foreign = await lab.forage(crossing, { allowFailure: true });
-  assert.notEqual(foreign.exitCode, 0);
-  assert.match(foreign.stderr, /shop|permission|allowed/i);
-
-  await lab.forage(["node", "remove", name, "--force"]);
-  await scene.until("the host's certificate is refused, and the refusal recorded", async () => {
-    const caller = `node ${name} (certificate not accepted)`;
-    return (await scene.refusals()).some((refusal) => refusal.caller === caller);
-  });
-  await fleet.onHost(name, "systemctl stop forage-agent && mv /var/lib/forage/agent/identity /root/");
-  const host = lab.host(name);
-  const other = await joinLine(lab, { ...host, name: "h9" });
-  const stolen = other.replace(" --name h9 ", ` --name ${name} `);
-  assert.notEqual(stolen, other);
-  const options = { allowFailure: true, timeoutMs: LIMIT_MS };
-  for (const line of [used, stolen]) {
-    const { exitCode, stderr } = await lab.exec(name, ["sh", "-c", line], options);
-    assert.notEqual(exitCode, 0);
-    assert.match(stderr, /token/);
-  }
-  await fleet.onHost(name, await joinLine(lab, host));
-  await scene.allReady();
-
-  const refusals = await scene.refusals();
-  assert.ok(refusals.some(({ caller = "" }) => caller.startsWith("token:")));
-  const joins = refusals.filter(({ method = "" }) => method.endsWith("/Join"));
-  assert.ok(joins.some(({ message = "" }) => message.includes("has been used")));
-  const { stdout } = await lab.forage(["audit", "--verify"]);
-  assert.match(stdout, /form one chain/);
-}
-
 /** Upgrades all hosts, one after the other, while requests go on: none may fail, and no container may be restarted. */
 export async function upgradeUnderLoad(
   fleet: LabFleet,
@@ -120,4 +78,44 @@ export async function upgradeUnderLoad(
   } finally {
     await load.end();
   }
+}
+
+/** Installs the packages from before the upgrade on all hosts: no container may be restarted. */
+export async function downgrade(fleet: LabFleet): Promise<void> {
+  const { lab, scene } = fleet;
+  const before = await scene.allRunning();
+  await offerKeptPackages(lab);
+  await Promise.all(
+    lab.hosts.map(async ({ name, runsAgent }) => {
+      const programs = [
+        "forage-runtime",
+        ...(runsAgent ? ["forage-agent"] : ["forage", "forage-coordinator"]),
+      ];
+      const versions = programs.map((program) => `${program}=${FIRST_VERSION}`).join(" ");
+      await fleet.onHost(
+        name,
+        `apt-get -qq update && apt-get -qq --yes --allow-downgrades install ${versions}`,
+      );
+      const installed = await fleet.onHost(name, `dpkg-query --show ${programs.join(" ")}`);
+      assert.equal(installed.split(FIRST_VERSION).length - 1, programs.length, installed);
+    }),
+  );
+  await scene.allConnected();
+  await scene.allReady();
+  assert.deepEqual(await scene.allRunning(), before);
+}
+
+/** Replaces the packages of a host by the archive for other distributions: its agent goes on with the same containers. */
+export async function useArchive(fleet: LabFleet, name: string): Promise<void> {
+  const { lab, scene } = fleet;
+  const before = await scene.running(name);
+  const archive = await fleet.buildArchive();
+  await lab.copy(name, archive, "/root/forage.tar.gz");
+  await fleet.onHost(name, "apt-get -qq --yes remove forage-agent forage-runtime");
+  assert.deepEqual(await scene.running(name), before);
+  await fleet.onHost(name, "tar xf /root/forage.tar.gz -C /root && /root/forage-*-linux-*/install.sh agent");
+  await fleet.onHost(name, "systemctl is-active forage-agent && systemctl is-enabled forage-agent");
+  await scene.allConnected();
+  await scene.allReady();
+  assert.deepEqual(await scene.running(name), before);
 }

@@ -23,6 +23,7 @@ test("files that measure run alone, and each of the list is there", () => {
   const { alone } = selectTestFiles(root, []);
   assert.deepEqual(alone, [
     "agent/test/driver/tasks.e2e.test.ts",
+    "hack/e2e/lab-command.e2e.test.ts",
     "hack/e2e/lab-faults.e2e.test.ts",
     "hack/e2e/lab.e2e.test.ts",
   ]);

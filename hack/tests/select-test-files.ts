@@ -17,6 +17,7 @@ export interface TestFiles {
 /** The files of which nothing else may run at the same time, with the reason. */
 const ALONE: Readonly<Record<string, string>> = {
   "agent/test/driver/tasks.e2e.test.ts": "measures the share of a processor that a container gets",
+  "hack/e2e/lab-command.e2e.test.ts": "boots a host, and compares what is on the machine before and after",
   "hack/e2e/lab-faults.e2e.test.ts": "boots four hosts, which need both processors",
   "hack/e2e/lab.e2e.test.ts": "boots four hosts, which need both processors",
 };
