@@ -159,7 +159,8 @@ export async function startCore(given: CoreOptions): Promise<Core> {
   const started = Promise.all([given.started, gate.opened.catch(() => undefined)]).then(() => undefined);
   time.holdUntil(started);
   const deciding = { ...options, store: gate.gated(store), started };
-  const controls = controlOptions(deciding, { state, metrics, events, gateways });
+  const namespaceRules = new NamespaceRules(state, options.foreignKinds);
+  const controls = controlOptions(deciding, { state, metrics, events, gateways, namespaceRules });
   const assignments = new Assignments({
     ...{ state, vault: options.vault, issuer: options.issuer, clock, log },
     hostPathLimits: hostPathLimitsIn(state),
@@ -187,10 +188,7 @@ export async function startCore(given: CoreOptions): Promise<Core> {
       prefetches,
       control,
       planner,
-      events,
-      gateways,
-      certificates,
-      heartbeatIntervalMs,
+      ...{ events, gateways, certificates, namespaceRules, heartbeatIntervalMs },
       history,
       gate,
     }),
@@ -250,11 +248,13 @@ function controlOptions(
     metrics,
     events,
     gateways,
+    namespaceRules,
   }: {
     readonly state: ClusterView;
     readonly metrics: MetricsCollector;
     readonly events: EventStore;
     readonly gateways: GatewayTable;
+    readonly namespaceRules: NamespaceRules;
   },
 ): ControlOptions {
   const { progressDeadlineSeconds, placementDeadlineSeconds, stableSeconds } = config.rollout;
@@ -280,6 +280,7 @@ function controlOptions(
     readyEndpoints: (namespace, service) => readyEndpointCount(state, namespace, service),
     serviceFailure: (namespace, service) => serviceFailure(state, namespace, service),
     policyRefusal: policyRefusalIn(state),
+    runQuota: namespaceRules,
     routeTrouble: (kind, namespace, name) =>
       troubleText(gateways.statusOf(kind, namespace, name)?.conditions ?? []),
   };
@@ -306,6 +307,7 @@ function servicesOptions(
     readonly heartbeatIntervalMs: number;
     readonly history: HistoryGuard;
     readonly gate: StartGate;
+    readonly namespaceRules: NamespaceRules;
   },
 ): ServicesOptions {
   const { store, clock, log, authority, clusterId, epoch, vault } = options;
@@ -313,7 +315,7 @@ function servicesOptions(
   const { state, sessions, broker, metrics, control, planner, events, gateways, heartbeatIntervalMs } = parts;
   const { nodePorts, loadBalancerIps } = addressRanges(options.config);
   const rollouts = control.rollouts;
-  const namespaceRules = new NamespaceRules(state, options.foreignKinds);
+  const { namespaceRules } = parts;
   const { nowMs, schedule } = clock;
   const tokenUses = new TokenUses({ store, log, nowMs, schedule });
   return {

@@ -10,7 +10,7 @@ import {
 import { ForageResource } from "@forage/proto/forest/v1/forage";
 import { type ServiceError, status } from "@grpc/grpc-js";
 import { Fleet } from "./support/fleet.ts";
-import { aContainerService, aJob, aRequest, aService } from "./support/requests.ts";
+import { aContainerService, aJob, aRequest } from "./support/requests.ts";
 import { collected, until } from "./support/until.ts";
 import { startWorld, type World } from "./support/world.ts";
 
@@ -268,88 +268,6 @@ test("an editor reaches no object of another namespace and no setting of its own
   ];
   for (const call of denied) await assert.rejects(call, { code: status.PERMISSION_DENIED });
   await assert.rejects(put("shop", "other"), { code: status.INVALID_ARGUMENT });
-});
-
-test("a quota is enforced by the field that exceeds it, and what is removed makes room", LIMIT, async (t) => {
-  const world = await startWorld(t);
-  const editor = await world.token("editor", ["shop"]);
-  await known(world, editor);
-  await world.operator().setNamespaceQuota({
-    namespace: "shop",
-    limits: { pods: "5", cpu: "1", objects: "4", bytes: "4Ki" },
-    reset: false,
-  });
-  let applies = 0;
-  const tries = async (resources: ForageResource[], token?: string, labels = {}): Promise<string> =>
-    world
-      .forage(token)
-      .applyResources(aRequest(`q-${++applies}`, resources, labels))
-      .then(
-        () => "allowed",
-        (error: ServiceError) => error.details,
-      );
-  const replicas = (name: string, count: number, cpu = "100m") =>
-    aContainerService(name, {
-      scaling: { replicas: count },
-      container: { ...MAIN, resources: { requests: { cpu, memory: "64Mi" } } },
-    });
-  assert.equal(await tries([replicas("a", 3)], editor), "allowed");
-  const tooMany =
-    /resources\[0\]\.container_service\.scaling\.replicas: exceeds the quota of namespace "shop" for pods: 3 in use, 6 with this request, at most 5/;
-  assert.match(await tries([replicas("b", 3)], editor), tooMany);
-  assert.match(await tries([replicas("b", 3)]), tooMany, "an explicit quota binds every caller");
-  assert.match(
-    await tries([replicas("b", 2, "400m")], editor),
-    /container\.resources\.requests\.cpu: exceeds/,
-  );
-  const silent = aContainerService("b", { scaling: { replicas: 1 }, container: MAIN });
-  assert.match(
-    await tries([silent], editor),
-    /requests\.cpu: must be set: namespace "shop" has a quota for cpu/,
-  );
-  assert.equal(await tries([replicas("a", 5)], editor), "allowed");
-  assert.match(
-    await tries([aJob("j", { container: { ...MAIN, resources: { requests: { cpu: "1m" } } } })], editor),
-    /job\.job_config\.parallelism: exceeds/,
-  );
-  const three = ["s1", "s2", "s3"].map((name) => aService(name, "a"));
-  assert.equal(await tries(three, editor), "allowed");
-  assert.match(
-    await tries([aService("s4", "a")], editor),
-    /resources\[0\]: exceeds the quota .* for objects/,
-  );
-  const object = {
-    namespace: "shop",
-    name: "c",
-    spec: { $case: "configMap", value: { data: { a: Buffer.alloc(5000) } } },
-  };
-  const put = PutObjectRequest.fromPartial({ namespace: "shop", object } as object);
-  await assert.rejects(world.operator(editor).putObject(put), {
-    details: /object: exceeds the quota .* for objects/,
-  });
-  assert.equal(await tries([replicas("a", 1)], editor), "allowed", "asking for less always is");
-  await world.operator().setNamespaceQuota({ namespace: "shop", limits: {}, reset: true });
-  assert.match(
-    await tries([replicas("b", 2_000)], editor),
-    /for pods: 1 in use, 2001 with this request, at most 1000/,
-  );
-  assert.equal(
-    await tries([replicas("b", 2_000)]),
-    "allowed",
-    "defaults bind tokens limited to namespaces only",
-  );
-});
-
-test("requests at one moment don't exceed a quota together", LIMIT, async (t) => {
-  const world = await startWorld(t);
-  await world.operator().setNamespaceQuota({ namespace: "shop", limits: { pods: "4" }, reset: false });
-  const forage = world.forage();
-  const results = await Promise.allSettled(
-    ["a", "b", "c", "d", "e"].map((name) => forage.applyResources(aRequest(name, [aContainerService(name)]))),
-  );
-  assert.equal(results.filter(({ status: outcome }) => outcome === "fulfilled").length, 2);
-  const { namespaces } = await world.operator().listNamespaces({ namespace: "shop" });
-  assert.equal(namespaces[0]?.used.pods, "4");
 });
 
 function aCronJob(name: string, spec: object): ForageResource {

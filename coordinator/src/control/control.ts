@@ -13,6 +13,7 @@ import type { Clock } from "../time/clock.ts";
 import { AddressController, type AddressRanges } from "./addresses/controller.ts";
 import { AutoscaleController } from "./autoscale/controller.ts";
 import { CronController } from "./cron/controller.ts";
+import type { RunQuota } from "./cron/plan.ts";
 import { DependsController } from "./depends/controller.ts";
 import { isBlocked } from "./depends/dependency-gate.ts";
 import { DrainController } from "./drain/controller.ts";
@@ -70,6 +71,8 @@ export interface ControlOptions {
   readonly startRuns?: boolean;
   /** Returns the reason why a namespace's policy rejects the resource's pods. Default: it accepts them. */
   readonly policyRefusal?: (record: ResourceRecord) => string | undefined;
+  /** Default: namespaces have room for every run of a cron job. */
+  readonly runQuota?: RunQuota;
   /** Returns the fault of a route or of a service's inline route. Empty if there is none. */
   readonly routeTrouble?: (kind: string, namespace: string, name: string) => string;
 }

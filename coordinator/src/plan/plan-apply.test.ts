@@ -211,7 +211,7 @@ async function aFleet(t: TestContext) {
   ) =>
     updateRollout({ ...WEB, action }, ADMIN, {
       ...{ ...on, randomName, events: { record: () => {} } },
-      namespaceRules: { checkResource: () => {} },
+      namespaceRules: { checkResource: () => {}, checkUndo: () => {}, inTurn: (_, task) => task() },
     });
   const planUpdate = (action: NonNullable<UpdateRolloutRequest["action"]>) =>
     planRollout(WEB, (copy) => update(action, copy), planOptions());

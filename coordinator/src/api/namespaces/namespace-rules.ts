@@ -12,10 +12,18 @@ import { Findings } from "../validate/findings.ts";
 import { checkHostnames } from "./check-hostnames.ts";
 import { checkPolicy } from "./check-policy.ts";
 import { podOf } from "./pod-parts.ts";
-import { type EffectivePolicy, isNamespaced, policyFor } from "./policy.ts";
-import { checkApplyQuota, DEFAULT_LIMITS, exceeded, type Limits, limitAmount } from "./quota.ts";
+import { type EffectivePolicy, isNamespaced, policyFor, storedRole } from "./policy.ts";
+import {
+  checkApplyQuota,
+  checkSingleQuota,
+  DEFAULT_LIMITS,
+  exceeded,
+  type Limits,
+  limitAmount,
+  type SingleChange,
+} from "./quota.ts";
 import { storedViolations } from "./stored-violations.ts";
-import { type Amounts, QUOTA_RESOURCES, sizeOf, Usage } from "./usage.ts";
+import { type Amounts, costOf, plus, QUOTA_RESOURCES, sizeOf, Usage } from "./usage.ts";
 
 /** Decides what callers may create in a namespace: which pods, by its policies, and how much, by its quota. */
 export class NamespaceRules {
@@ -58,6 +66,35 @@ export class NamespaceRules {
     const check = { namespace, limits: this.limitsOf(namespace, caller), usage: this.usage };
     checkApplyQuota(items, new Field(findings).at("resources"), check);
     findings.raise();
+  }
+
+  /** The same for new content of a stored resource that an undo brings. */
+  checkUndo(before: ResourceRecord, after: ForageResource, caller: Caller): void {
+    const change = plus(costOf(after), this.usage.of(before), -1);
+    const { namespace } = before;
+    this.#excess({ resource: after, change }, namespace, this.limitsOf(namespace, caller)).raise();
+  }
+
+  /** The same for a run of the cron job that the caller starts. */
+  checkRun(owner: ResourceRecord, run: ForageResource, caller: Caller): void {
+    this.#excessOfRun(owner, run, this.limitsOf(owner.namespace, caller)).raise();
+  }
+
+  /** Returns the reason why the namespace's quota has no room for a scheduled run. The limits are those of the caller who applied it. */
+  runRefusal(owner: ResourceRecord, run: ForageResource): string | undefined {
+    const limits = this.#limits(owner.namespace, storedRole(owner.policyRole) !== "global");
+    const [first] = this.#excessOfRun(owner, run, limits).invalidFields;
+    return first && `${first.field}: ${first.description}`;
+  }
+
+  #excessOfRun(owner: ResourceRecord, run: ForageResource, limits: Limits): Findings {
+    return this.#excess({ resource: run, change: this.usage.ofRun(owner, run) }, owner.namespace, limits);
+  }
+
+  #excess(change: SingleChange, namespace: string, limits: Limits): Findings {
+    const findings = new Findings();
+    checkSingleQuota(change, new Field(findings), { namespace, limits, usage: this.usage });
+    return findings;
   }
 
   /** The same for a secret, config map or the like. */
@@ -148,8 +185,12 @@ export class NamespaceRules {
   }
 
   limitsOf(namespace: string, caller: Caller): Limits {
+    return this.#limits(namespace, isNamespaced(caller, namespace));
+  }
+
+  #limits(namespace: string, namespaced: boolean): Limits {
     const own = this.#recordOf(namespace)?.quota ?? {};
-    return isNamespaced(caller, namespace) ? { ...DEFAULT_LIMITS, ...own } : own;
+    return namespaced ? { ...DEFAULT_LIMITS, ...own } : own;
   }
 
   hasQuota(namespace: string): boolean {

@@ -25,12 +25,21 @@ function scaled(name: string, before: number, after: number): BundleItem {
 
 /** Returns the fields of an apply that exceed a quota of 10 pods. */
 function exceeded(usedPods: number, ...items: readonly BundleItem[]): string[] {
+  return exceededWith({ used: usedPods }, ...items);
+}
+
+function exceededWith(
+  pods: { readonly used: number; readonly leaving?: number; readonly total?: number },
+  ...items: readonly BundleItem[]
+): string[] {
   const findings = new Findings();
-  const used = { ...NOTHING, pods: usedPods };
+  const of = (count: number) => ({ ...NOTHING, pods: count });
   const usage = {
     of: (record: unknown) => costOf(record as ForageResource),
-    ofNamespace: () => used,
-    total: () => used,
+    withContent: (_: unknown, content: ForageResource) => costOf(content),
+    ofNamespace: () => of(pods.used),
+    leaving: () => of(pods.leaving ?? 0),
+    total: () => of(pods.total ?? pods.used),
   } as unknown as Usage;
   const check = { namespace: "shop", limits: { pods: "10" }, usage };
   checkApplyQuota(items, new Field(findings, "resources"), check);
@@ -55,4 +64,15 @@ test("a namespace above a lowered quota may be scaled down and moved to other se
 test("the service that adds the most is named", () => {
   const fields = exceeded(8, scaled("a", 0, 1), scaled("b", 0, 2));
   assert.deepEqual(fields, ["resources[1].container_service.scaling.replicas"]);
+});
+
+test("pods that still stop are not room for others", () => {
+  assert.deepEqual(exceededWith({ used: 20, leaving: 10 }, scaled("a", 0, 5), scaled("b", 5, 0)), [REPLICAS]);
+  assert.deepEqual(exceededWith({ used: 20, leaving: 10 }, scaled("a", 5, 4)), []);
+  assert.deepEqual(exceededWith({ used: 8, leaving: 5 }, scaled("a", 0, 5), scaled("b", 3, 0)), []);
+});
+
+test("all namespaces together have a limit that binds every caller", () => {
+  assert.deepEqual(exceededWith({ used: 0, total: 199_999 }, scaled("a", 0, 1)), []);
+  assert.deepEqual(exceededWith({ used: 0, total: 199_999 }, scaled("a", 0, 2)), [REPLICAS]);
 });

@@ -43,26 +43,49 @@ export interface QuotaCheck {
   readonly usage: Usage;
 }
 
+/** One resource that is created or changed without an apply. */
+export interface SingleChange {
+  readonly resource: ForageResource;
+  readonly change: Amounts;
+}
+
 /** Reports the fields by which the apply exceeds a limit. Removals make room for additions. */
 export function checkApplyQuota(items: readonly BundleItem[], resources: Field, check: QuotaCheck): void {
-  const { namespace, limits, usage } = check;
-  const changes = items.map((item) => changeOf(item, usage));
+  const changes = items.map((item) => changeOf(item, check.usage));
   const where = (index: number): Field => resources.item(index);
   demandRequests(items, where, check);
-  report(items, changes, usage.ofNamespace(namespace), limits, where, `namespace "${namespace}"`);
-  report(items, changes, usage.total(), TOTAL_LIMITS, where, "the cluster");
+  reportAll(items, changes, where, check);
+}
+
+/** The same for one resource, whose fields are below `root`. */
+export function checkSingleQuota({ resource, change }: SingleChange, root: Field, check: QuotaCheck): void {
+  const where = (): Field => root;
+  demandRequests([{ resource, action: "update" }], where, check);
+  reportAll([{ resource }], [change], where, check);
+}
+
+function reportAll(
+  items: readonly Pick<BundleItem, "resource">[],
+  changes: readonly Amounts[],
+  where: (index: number) => Field,
+  { namespace, limits, usage }: QuotaCheck,
+): void {
+  const inNamespace = { used: usage.ofNamespace(namespace), leaving: usage.leaving(namespace) };
+  report(items, changes, inNamespace, limits, where, `namespace "${namespace}"`);
+  report(items, changes, { used: usage.total(), leaving: NOTHING }, TOTAL_LIMITS, where, "the cluster");
 }
 
 function changeOf({ action, resource, existing }: BundleItem, usage: Usage): Amounts {
   if (action === "unchanged") return NOTHING;
-  const before = existing === undefined ? NOTHING : usage.of(existing.record);
-  const after = action === "remove" || resource === undefined ? NOTHING : costOf(resource);
-  return plus(after, before, -1);
+  if (existing === undefined) return resource === undefined ? NOTHING : costOf(resource);
+  const isRemoved = action === "remove" || resource === undefined;
+  const after = isRemoved ? NOTHING : usage.withContent(existing.record, resource);
+  return plus(after, usage.of(existing.record), -1);
 }
 
 /** A quota of cpu or memory can't count containers that don't say what they need. */
 function demandRequests(
-  items: readonly BundleItem[],
+  items: readonly Pick<BundleItem, "action" | "resource">[],
   where: (index: number) => Field,
   { namespace, limits }: QuotaCheck,
 ): void {
@@ -83,9 +106,9 @@ function demandRequests(
 }
 
 function report(
-  items: readonly BundleItem[],
+  items: readonly Pick<BundleItem, "resource">[],
   changes: readonly Amounts[],
-  used: Amounts,
+  { used, leaving }: { readonly used: Amounts; readonly leaving: Amounts },
   limits: Limits,
   where: (index: number) => Field,
   whose: string,
@@ -93,7 +116,9 @@ function report(
   const total = changes.reduce((sum, change) => plus(sum, change), NOTHING);
   for (const name of QUOTA_RESOURCES) {
     const text = limits[name];
-    if (text === undefined || total[name] <= 0) continue;
+    // Pods that still stop are not room for others: else removing and adding in turn would pass every limit.
+    const adds = leaving[name] > 0 && changes.some((change) => change[name] > 0);
+    if (text === undefined || (total[name] <= 0 && !adds)) continue;
     const limit = limitAmount(name, text);
     const wanted = used[name] + total[name];
     if (wanted <= limit) continue;

@@ -3,7 +3,7 @@ import { ForageResource } from "@forage/proto/forest/v1/forage";
 import { podRequests, SchedulerError } from "@forage/scheduler";
 import { workloadStatusKey } from "../../model/keys.ts";
 import { podSpecOf } from "../../model/pod-spec.ts";
-import { MAX_REPLICAS } from "../../model/workload.ts";
+import { MAX_REPLICAS, workloadKey } from "../../model/workload.ts";
 import type { ClusterView } from "../../state/cluster-view.ts";
 import { Field } from "../validate/field.ts";
 import { Findings } from "../validate/findings.ts";
@@ -53,14 +53,77 @@ export class Usage {
   /** Returns the usage of all namespaces together. */
   total(): Amounts {
     let total = NOTHING;
-    for (const { record } of this.#state.resources()) total = plus(total, this.of(record));
+    for (const { record } of this.#state.resources()) total = plus(total, this.#applied(record));
     return plus(total, this.#foreignPods());
   }
 
-  /** A job that has ended makes no more pods. */
+  /**
+   * Returns the part of a namespace's usage that ends by itself, without another request: deleted resources whose pods still stop, and
+   * services whose present pods request more than their applied content does.
+   */
+  leaving(namespace: string): Amounts {
+    let total = NOTHING;
+    for (const { record } of this.#state.resources(namespace)) {
+      const used = this.of(record);
+      total = plus(total, record.deleting ? used : plus(used, this.#applied(record), -1));
+    }
+    return total;
+  }
+
   of(record: ResourceRecord): Amounts {
-    const cost = this.#costs.get(record) ?? this.#work(record);
-    return record.kind === "job" && this.#hasEnded(record) ? { ...cost, pods: 0, cpu: 0, memory: 0 } : cost;
+    const applied = this.#applied(record);
+    if (record.kind !== "container_service" || applied.pods === 0) return applied;
+    // Pods of another revision run while a rollout is paused, or was rolled back.
+    let [cpu, memory] = [applied.cpu, applied.memory];
+    for (const pod of this.#state.podsOfWorkload(workloadKey(record.namespace, record.kind, record.name))) {
+      if (pod.record.stoppingSince !== undefined) continue;
+      const each = this.#ofPod(pod.record);
+      cpu = Math.max(cpu, applied.pods * each.cpu);
+      memory = Math.max(memory, applied.pods * each.memory);
+    }
+    return { ...applied, cpu, memory };
+  }
+
+  /** Returns what a further run of the cron job adds. Its first run at a time is counted already. */
+  ofRun(owner: ResourceRecord, run: ForageResource): Amounts {
+    const cost = costOf(run);
+    const [reserved, active] = [this.#cost(owner), this.#activeRuns(owner)];
+    const added = (name: QuotaResource): number => Math.max(0, active[name] + cost[name] - reserved[name]);
+    const before = (name: QuotaResource): number => Math.max(0, active[name] - reserved[name]);
+    return {
+      ...cost,
+      pods: added("pods") - before("pods"),
+      cpu: added("cpu") - before("cpu"),
+      memory: added("memory") - before("memory"),
+    };
+  }
+
+  /** A job that has ended makes no more pods, and the runs of a cron job take the place of the run that is counted for it. */
+  #applied(record: ResourceRecord): Amounts {
+    const cost = this.#cost(record);
+    if (record.kind === "job" && this.#hasEnded(record)) return { ...cost, pods: 0, cpu: 0, memory: 0 };
+    return this.#withoutRuns(record, cost);
+  }
+
+  /** Returns what the resource will use once it has the new content. */
+  withContent(record: ResourceRecord, content: ForageResource): Amounts {
+    return this.#withoutRuns(record, costOf(content));
+  }
+
+  #withoutRuns(record: ResourceRecord, cost: Amounts): Amounts {
+    if (record.kind !== "cron_job") return cost;
+    const active = this.#activeRuns(record);
+    const rest = (name: QuotaResource): number => Math.max(0, cost[name] - active[name]);
+    return { ...cost, pods: rest("pods"), cpu: rest("cpu"), memory: rest("memory") };
+  }
+
+  #activeRuns({ namespace, kind, name }: ResourceRecord): Amounts {
+    const runs = this.#state.resourcesOwnedBy(namespace, kind, name);
+    return runs.reduce((sum, run) => plus(sum, this.#applied(run.record)), NOTHING);
+  }
+
+  #cost(record: ResourceRecord): Amounts {
+    return this.#costs.get(record) ?? this.#work(record);
   }
 
   #foreignPods(namespace?: string): Amounts {
@@ -107,7 +170,7 @@ export function costOf(resource: ForageResource): Amounts {
   };
 }
 
-/** A cron job counts as one run; runs that go on are jobs and count themselves. */
+/** A cron job counts as one run. Runs that go on are jobs and count themselves, in the place of that one. */
 function podsOf({ spec }: ForageResource): number {
   switch (spec?.$case) {
     case "containerService": {

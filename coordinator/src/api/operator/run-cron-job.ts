@@ -1,11 +1,14 @@
 import type { RunCronJobRequest, RunCronJobResponse } from "@forage/proto/forage/operator/v1/operator";
 import { ResourceRecord } from "@forage/proto/forage/store/v1/store";
+import { cronInput } from "../../control/cron/cron-input.ts";
+import { type CronRun, isActive, MAX_ACTIVE_RUNS } from "../../control/cron/plan.ts";
 import { runResource } from "../../control/cron/run-resource.ts";
 import { CoordinatorError } from "../../errors.ts";
 import { encodeRecord } from "../../model/codec.ts";
 import { cronJobOf } from "../../model/cron-job.ts";
 import type { EventRecorder } from "../../model/event.ts";
 import { resourceKey } from "../../model/keys.ts";
+import { workloadKey } from "../../model/workload.ts";
 import type { Caller } from "../../rpc/caller.ts";
 import type { ClusterView } from "../../state/cluster-view.ts";
 import type { Store } from "../../store/index.ts";
@@ -22,14 +25,27 @@ export interface RunCronJobOptions {
   readonly clock: Clock;
   readonly events: EventRecorder;
   readonly randomName: (length: number) => string;
-  readonly namespaceRules: Pick<NamespaceRules, "checkResource">;
+  readonly namespaceRules: Pick<NamespaceRules, "checkResource" | "checkRun" | "inTurn">;
 }
 
 /** The same limit as for applied resources. It leaves room for the suffix of pods' names. */
 const MAX_NAME_LENGTH = 48;
 
-/** Starts a run besides the schedule, whatever else runs. The same name again answers with the run that there is. */
-export async function runCronJob(
+/**
+ * Starts a run besides the schedule, whatever else runs. The same name again answers with the run that there is.
+ *
+ * @throws CoordinatorError INVALID where the run exceeds the policy or the quota of its namespace, and RESOURCE_EXHAUSTED while as
+ * many runs as are allowed at a time go on.
+ */
+export function runCronJob(
+  request: RunCronJobRequest,
+  caller: Caller,
+  options: RunCronJobOptions,
+): Promise<RunCronJobResponse> {
+  return options.namespaceRules.inTurn(request.namespace, () => startRun(request, caller, options));
+}
+
+async function startRun(
   request: RunCronJobRequest,
   caller: Caller,
   { store, state, clock, events, randomName, namespaceRules }: RunCronJobOptions,
@@ -48,7 +64,14 @@ export async function runCronJob(
   const run = runResource(cron, owner.record, name, undefined, clock.nowMs());
   const record = { ...run, policyRole: policyRoleOf(caller, namespace) };
   const key = resourceKey(namespace, "job", name);
-  if (record.resource !== undefined) namespaceRules.checkResource(record.resource, namespace, caller);
+  if (record.resource !== undefined) {
+    namespaceRules.checkResource(record.resource, namespace, caller);
+    // A repeated request stores nothing.
+    if (state.resource(key) === undefined) {
+      assertRoom(cronJob, cronInput(workloadKey(namespace, "cron_job", cronJob), clock.nowMs(), state).runs);
+      namespaceRules.checkRun(owner.record, record.resource, caller);
+    }
+  }
   const result = await store.txn(
     [
       { kind: "absent", key },
@@ -73,6 +96,15 @@ export async function runCronJob(
     });
   }
   return { job: { namespace, kind: "job", name } };
+}
+
+function assertRoom(cronJob: string, runs: readonly CronRun[]): void {
+  const active = runs.filter(isActive).length;
+  if (active < MAX_ACTIVE_RUNS) return;
+  throw new CoordinatorError(
+    "RESOURCE_EXHAUSTED",
+    `${active} runs of cron job "${cronJob}" still go on, which is the most: wait for one to end, or delete one`,
+  );
 }
 
 function assertIsRunOf(state: ClusterView, key: string, cronJob: string): void {

@@ -26,14 +26,22 @@ export interface UpdateRolloutOptions {
   readonly clock: Clock;
   readonly events: EventRecorder;
   readonly randomName: (length: number) => string;
-  readonly namespaceRules: Pick<NamespaceRules, "checkResource">;
+  readonly namespaceRules: Pick<NamespaceRules, "checkResource" | "checkUndo" | "inTurn">;
 }
 
 /** The rollout itself writes as it goes; more often than this it isn't by chance. */
 const MAX_TRIES = 8;
 
 /** Throws INVALID, NOT_FOUND, FAILED_PRECONDITION, or CONFLICT when the resource changes again and again. */
-export async function updateRollout(
+export function updateRollout(
+  request: UpdateRolloutRequest,
+  caller: Caller,
+  options: UpdateRolloutOptions,
+): Promise<UpdateRolloutResponse> {
+  return options.namespaceRules.inTurn(request.namespace, () => update(request, caller, options));
+}
+
+async function update(
   request: UpdateRolloutRequest,
   caller: Caller,
   options: UpdateRolloutOptions,
@@ -51,8 +59,10 @@ export async function updateRollout(
     const newestVersion = (object: string) => newestVersionOf(state, namespace, object);
     const change = rolloutChange(request, { entry, status, revisions, newestVersion, nowMs });
     // An earlier revision may be one that only someone with more rights could apply.
-    if (request.action?.$case === "undo" && change.record?.resource !== undefined)
+    if (request.action?.$case === "undo" && change.record?.resource !== undefined) {
       options.namespaceRules.checkResource(change.record.resource, namespace, caller);
+      options.namespaceRules.checkUndo(entry.record, change.record.resource, caller);
+    }
     const rolloutId = change.record === undefined ? entry.record.rolloutId : `r-${randomName(12)}`;
     const ops = [putStatus(entry.record, stored?.record, change.status)];
     if (change.record !== undefined)

@@ -20,7 +20,7 @@ import { write } from "../write.ts";
 import { cronInput } from "./cron-input.ts";
 import { describeCronStep } from "./describe-step.ts";
 import { cronEventOf } from "./events.ts";
-import { type CronInput, type CronStep, nextCronEvaluationMs, planCron } from "./plan.ts";
+import { type CronInput, type CronStep, nextCronEvaluationMs, planCron, type RunQuota } from "./plan.ts";
 import { runResource } from "./run-resource.ts";
 
 export interface CronControllerOptions {
@@ -37,6 +37,8 @@ export interface CronControllerOptions {
   readonly startRuns?: boolean;
   /** Returns the reason why a namespace's policy rejects the resource's pods. Default: it accepts them. */
   readonly policyRefusal?: (record: ResourceRecord) => string | undefined;
+  /** Default: namespaces have room for every run. */
+  readonly runQuota?: RunQuota;
 }
 
 /** Plans that one look carries out; what is left comes with the next look. */
@@ -88,23 +90,49 @@ export class CronController {
     const { clock, startRuns = true } = this.#options;
     for (let round = 0; round < MAX_ROUNDS; round++) {
       const input = this.#input(key);
-      const steps = planCron(input).filter((step) => startRuns || !isRun(step));
+      const steps = this.#plan(input);
       if (steps.length === 0) {
         const nextMs = startRuns ? nextCronEvaluationMs(input) : undefined;
         return nextMs === undefined ? undefined : Math.min(MAX_WAIT_MS, Math.max(1, nextMs - clock.nowMs()));
       }
-      for (const step of steps) {
-        this.#options.steps.take({ workload: key, ...describeCronStep(step) });
-        await this.#execute(key, input, step);
-      }
+      if (steps.some(({ type }) => type === "start-run")) await this.#startInTurn(key);
+      else await this.#carryOut(key, input, steps);
     }
     return 0;
   }
 
+  /** Plans again in the namespace's turn, because a request before it may have used the quota. */
+  #startInTurn(key: string): Promise<void> {
+    const task = (): Promise<void> => {
+      const input = this.#input(key);
+      return this.#carryOut(key, input, this.#plan(input));
+    };
+    const { runQuota } = this.#options;
+    const [namespace = ""] = key.split("/");
+    return runQuota === undefined ? task() : runQuota.inTurn(namespace, task);
+  }
+
+  #plan(input: CronInput): CronStep[] {
+    const { startRuns = true } = this.#options;
+    return planCron(input).filter((step) => startRuns || !isRun(step));
+  }
+
+  async #carryOut(key: string, input: CronInput, steps: readonly CronStep[]): Promise<void> {
+    for (const step of steps) {
+      this.#options.steps.take({ workload: key, ...describeCronStep(step) });
+      await this.#execute(key, input, step);
+    }
+  }
+
   #input(key: string): CronInput {
-    const { state, clock, policyRefusal } = this.#options;
+    const { state, clock, policyRefusal, runQuota } = this.#options;
     const input = cronInput(key, clock.nowMs(), state);
-    return { ...input, refusal: input.resource && policyRefusal?.(input.resource.record) };
+    const { cron, resource, nowMs } = input;
+    const quotaRefusal = (name: string, scheduledMs: number): string | undefined => {
+      const run = cron && resource && runResource(cron, resource.record, name, scheduledMs, nowMs).resource;
+      return run && runQuota?.runRefusal(resource.record, run);
+    };
+    return { ...input, refusal: resource && policyRefusal?.(resource.record), quotaRefusal };
   }
 
   async #execute(key: string, input: CronInput, step: CronStep): Promise<void> {

@@ -59,6 +59,11 @@ for (const [what, given, expected] of [
     [`start-run ${noonName} it was due at 2026-02-01T12:00:00.000Z`],
   ],
   [
+    "not beyond the quota of the namespace",
+    { quotaRefusal: (name: string) => `no room for ${name}` },
+    [`skip-run the run of 2026-02-01T12:00:00.000Z is not started: no room for ${noonName}`],
+  ],
+  [
     "Forbid doesn't",
     { runs: [run("a")], spec: { concurrencyPolicy: "Forbid" } },
     ["skip-run the run of 2026-02-01T12:00:00.000Z is not started: a still goes on"],
@@ -153,6 +158,7 @@ interface Given {
   readonly suspended?: boolean;
   readonly runs?: readonly CronRun[];
   readonly taken?: string;
+  readonly quotaRefusal?: (name: string) => string;
   readonly deleting?: boolean;
 }
 
@@ -177,6 +183,7 @@ function inputOf(given: Given): CronInput {
     status: shown && CronJobStatus.fromPartial(shown),
     runs,
     taken: (name) => name === taken,
+    quotaRefusal: given.quotaRefusal,
     nowMs,
   };
 }

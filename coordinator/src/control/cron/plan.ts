@@ -1,4 +1,5 @@
-import { CronJobStatus, type JobStatus } from "@forage/proto/forage/store/v1/store";
+import { CronJobStatus, type JobStatus, type ResourceRecord } from "@forage/proto/forage/store/v1/store";
+import type { ForageResource } from "@forage/proto/forest/v1/forage";
 import type { CronJob } from "../../model/cron-job.ts";
 import { toEpochMs, toTimestamp } from "../../model/timestamp.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
@@ -25,7 +26,17 @@ export interface CronInput {
   readonly taken: (name: string) => boolean;
   /** The reason why the namespace's policy rejects the pods; undefined: it accepts them. */
   readonly refusal?: string | undefined;
+  /** Returns the reason why the namespace's quota has no room for the run; undefined: it has. */
+  readonly quotaRefusal?: ((name: string, scheduledMs: number) => string | undefined) | undefined;
   readonly nowMs: number;
+}
+
+/** Limits what the runs of cron jobs add to their namespace. */
+export interface RunQuota {
+  /** Runs a check and the write that it allows, so that concurrent requests can't exceed the quota together. */
+  inTurn<T>(namespace: string, task: () => Promise<T>): Promise<T>;
+  /** Returns the reason why the namespace has no room for the run. */
+  runRefusal(owner: ResourceRecord, run: ForageResource): string | undefined;
 }
 
 /** A step for one cron job. The same objects are executed and printed. */
@@ -57,7 +68,7 @@ const CLOCK_JUMP_MS = 3_600_000;
  * The limit of active runs. Each is a job with its pods: a schedule whose runs take longer than their interval must not fill
  * the store.
  */
-const MAX_ACTIVE_RUNS = 100;
+export const MAX_ACTIVE_RUNS = 100;
 /** Times that were missed are counted no further. */
 const MAX_COUNTED = 100;
 
@@ -127,7 +138,7 @@ function decide(
   status: CronJobStatus,
   cron: CronJob,
   schedule: Schedule,
-  { runs, taken, refusal, nowMs }: CronInput,
+  { runs, taken, refusal, quotaRefusal, nowMs }: CronInput,
 ): CronStep[] {
   const decided = { ...status, decidedUntil: toTimestamp(dueMs), replacingFor: undefined };
   const time = new Date(dueMs).toISOString();
@@ -166,6 +177,9 @@ function decide(
   }
   if (cron.concurrency === "Replace" && (active.length > 0 || runs.some(({ stopping }) => stopping)))
     return replace(dueMs, active, status);
+  const excess = quotaRefusal?.(name, dueMs);
+  if (excess !== undefined)
+    return [{ type: "skip-run", status: decided, why: `the run of ${time} is not started: ${excess}` }];
   const others = missed === 0 ? "" : `; ${atLeast(missed)} before it were missed`;
   const why = `it was due at ${time}${others}`;
   return [
