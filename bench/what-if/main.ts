@@ -21,11 +21,12 @@ export async function main(): Promise<void> {
   const rows: Record<string, { readonly ms: number; readonly cpuMs: number }> = {};
   try {
     for (const [name, supposition] of trials()) {
-      const measure = (): Promise<unknown> => fleet.trials.whatIf({ suppositions: [{ supposition }] });
+      const measure = (): Promise<unknown> =>
+        fleet.trials.whatIf({ suppositions: [{ supposition }] }, "bench");
       rows[name] = await median(runs, measure);
     }
     const shape = { $case: "requests", value: { amounts: { cpu: "250m", memory: "128Mi" } } } as const;
-    rows.capacity = await median(runs, () => fleet.trials.capacity({ shape }));
+    rows.capacity = await median(runs, () => fleet.trials.capacity({ shape }, "bench"));
   } finally {
     await fleet.close();
   }

@@ -6,9 +6,9 @@ import { MAX_STREAMS, MAX_STREAMS_OF_SESSION, Streams } from "./streams.ts";
 
 const caller: Caller = { kind: "user", name: "token:a", grants: [], tokenId: "a" };
 
-function aSession(): Identified & { readonly ending: AbortController } {
+function aSession(of: Caller = caller): Identified & { readonly ending: AbortController } {
   const ending = new AbortController();
-  return { caller, ending, session: { tokenId: "a", signal: ending.signal } };
+  return { caller: of, ending, session: { tokenId: "a", signal: ending.signal } };
 }
 
 function someStreams() {
@@ -41,7 +41,8 @@ test("one session can't take all places, and a place is given back once", () => 
 test("all sessions together leave places for health and metrics", () => {
   const { streams } = someStreams();
   const gone = new AbortController().signal;
-  for (let count = 0; count < MAX_STREAMS; count++) streams.begin(aSession(), gone);
+  for (let count = 0; count < MAX_STREAMS; count++)
+    streams.begin(aSession({ ...caller, name: `token:${count}` }), gone);
   assert.throws(() => streams.begin(aSession(), gone), { code: "RESOURCE_EXHAUSTED" });
 });
 

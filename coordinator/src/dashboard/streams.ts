@@ -1,4 +1,6 @@
 import { CoordinatorError } from "../errors.ts";
+import { callerName } from "../rpc/caller.ts";
+import { CallerShares } from "../rpc/caller-shares.ts";
 import type { TokenWatch } from "../rpc/token-watch.ts";
 import type { Identified } from "./guard.ts";
 
@@ -19,6 +21,8 @@ export interface OpenStream {
 
 /** A part of the connections that the port accepts, so that health and metrics always get an answer. */
 export const MAX_STREAMS = 128;
+/** The limit of one token, in whatever browsers it is logged in. */
+export const MAX_STREAMS_OF_CALLER = 48;
 /** Some windows of one browser, each with its tables, a log and a terminal. */
 export const MAX_STREAMS_OF_SESSION = 24;
 
@@ -27,30 +31,29 @@ export class Streams {
   readonly #options: StreamsOptions;
   /** Keyed by the signal of the session. */
   readonly #open = new Map<AbortSignal, number>();
-  #all = 0;
+  readonly #places = new CallerShares({
+    what: "streams of dashboards that are open",
+    total: MAX_STREAMS,
+    ofCaller: MAX_STREAMS_OF_CALLER,
+  });
 
   constructor(options: StreamsOptions) {
     this.#options = options;
   }
 
   get open(): number {
-    return this.#all;
+    return this.#places.taken;
   }
 
   /** Takes a place. Throws RESOURCE_EXHAUSTED. `gone` aborts when the client goes away. */
   begin({ session, caller }: Identified, gone: AbortSignal): OpenStream {
     const own = this.#open.get(session.signal) ?? 0;
-    if (this.#all >= MAX_STREAMS)
-      throw new CoordinatorError(
-        "RESOURCE_EXHAUSTED",
-        `${MAX_STREAMS} streams of dashboards are open; try again later`,
-      );
     if (own >= MAX_STREAMS_OF_SESSION)
       throw new CoordinatorError(
         "RESOURCE_EXHAUSTED",
         `this browser has ${own} streams open: close some of its windows of the dashboard`,
       );
-    this.#all++;
+    const release = this.#places.take(callerName(caller));
     this.#open.set(session.signal, own + 1);
     const ended = new AbortController();
     const signal = AbortSignal.any([ended.signal, gone, session.signal, this.#options.stopping]);
@@ -58,7 +61,7 @@ export class Streams {
       if (ended.signal.aborted) return;
       unwatch();
       ended.abort();
-      this.#all--;
+      release();
       const left = (this.#open.get(session.signal) ?? 1) - 1;
       if (left === 0) this.#open.delete(session.signal);
       else this.#open.set(session.signal, left);

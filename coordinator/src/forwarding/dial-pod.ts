@@ -25,11 +25,17 @@ export function dialThrough(broker: Pick<SessionBroker, "open">, moved?: CountBy
   return ({ node, uid }, port) => {
     const over = new AbortController();
     const kind = { $case: "portForward", value: { port } } as const;
-    const tunnel = broker.open(node, { podUid: uid, container: "", kind }, over.signal);
+    const tunnel = broker.open(node, { podUid: uid, container: "", kind }, over.signal, callerOf(uid));
     return new TunnelStream(tunnel, () => over.abort(), moved);
   };
 }
 
 export function openThrough(broker: Pick<SessionBroker, "open">): OpenInPod {
-  return ({ node, uid }, kind, signal) => broker.open(node, { podUid: uid, container: "", kind }, signal);
+  return ({ node, uid }, kind, signal) =>
+    broker.open(node, { podUid: uid, container: "", kind }, signal, callerOf(uid));
+}
+
+/** Visitors of a workspace share its places. */
+function callerOf(uid: string): string {
+  return `workspace ${uid}`;
 }

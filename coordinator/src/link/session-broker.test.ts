@@ -92,7 +92,7 @@ test("fails at once for a node that isn't connected", () => {
   const { clock, broker } = setUp(() => {
     throw new CoordinatorError("UNAVAILABLE", "node n1 is not connected");
   });
-  assert.throws(() => broker.open("n1", request, new AbortController().signal), { code: "UNAVAILABLE" });
+  assert.throws(() => broker.open("n1", request, new AbortController().signal, "a"), { code: "UNAVAILABLE" });
   assert.equal(clock.pending, 0);
 });
 
@@ -136,6 +136,7 @@ function setUp(ask: (node: string) => void = () => {}) {
   const clock = new VirtualClock();
   const asked: { readonly node: string; readonly request: SessionRequest }[] = [];
   let names = 0;
+  let callers = 0;
   const broker = new SessionBroker({
     clock,
     randomName: () => `s${names++}`,
@@ -146,7 +147,8 @@ function setUp(ask: (node: string) => void = () => {}) {
       },
     },
   });
-  const open = (node: string, signal = new AbortController().signal) => broker.open(node, request, signal);
+  const open = (node: string, signal = new AbortController().signal) =>
+    broker.open(node, request, signal, `caller ${callers++}`);
   return { clock, broker, asked, open };
 }
 

@@ -1,6 +1,7 @@
 import type { ServeRequest, ServeResponse, SessionRequest } from "@forage/proto/forage/agent/v1/agent";
 import { CoordinatorError } from "../errors.ts";
 import type { CallContext } from "../rpc/caller.ts";
+import { CallerShares } from "../rpc/caller-shares.ts";
 import type { Clock } from "../time/clock.ts";
 import { Channel } from "./channel.ts";
 import type { Sessions } from "./sessions.ts";
@@ -23,28 +24,46 @@ const CHANNEL_CAPACITY = 16;
 const OPEN_TIMEOUT_MS = 10_000;
 /** Sessions at one time, over all nodes. */
 const MAX_TUNNELS = 1_000;
+const MAX_TUNNELS_OF_CALLER = 200;
+/** A part of the requests that may wait for one agent (`MAX_REQUESTS` of its session). */
+const MAX_WAITING_OF_CALLER = 16;
 
 interface Waiting {
   readonly node: string;
+  readonly caller: string;
   readonly tunnel: Tunnel;
   readonly cancelTimeout: () => void;
+  readonly release: () => void;
 }
 
 /** Connects clients' log and exec calls with the streams that agents open for them. */
 export class SessionBroker {
   readonly #options: SessionBrokerOptions;
   readonly #waiting = new Map<string, Waiting>();
-  #open = 0;
+  readonly #places = new CallerShares({
+    what: "log and exec sessions that are open",
+    total: MAX_TUNNELS,
+    ofCaller: MAX_TUNNELS_OF_CALLER,
+  });
 
   constructor(options: SessionBrokerOptions) {
     this.#options = options;
   }
 
-  /** Requests a session from the node. The tunnel's reading end fails if the agent does not open it. */
-  open(node: string, request: Omit<SessionRequest, "sessionId">, signal: AbortSignal): Tunnel {
-    if (this.#waiting.size + this.#open >= MAX_TUNNELS) {
-      throw new CoordinatorError("RESOURCE_EXHAUSTED", `${MAX_TUNNELS} log and exec sessions are open`);
-    }
+  /**
+   * Requests a session from the node. The tunnel's reading end fails if the agent does not open it. `caller` names who opens it: no
+   * caller can take all places.
+   *
+   * @throws CoordinatorError RESOURCE_EXHAUSTED, and UNAVAILABLE when the node isn't connected.
+   */
+  open(
+    node: string,
+    request: Omit<SessionRequest, "sessionId">,
+    signal: AbortSignal,
+    caller: string,
+  ): Tunnel {
+    this.#assertMayWait(node, caller);
+    const release = this.#places.take(caller);
     const sessionId = this.#options.randomName(20);
     const tunnel: Tunnel = {
       toAgent: new Channel(CHANNEL_CAPACITY),
@@ -52,7 +71,8 @@ export class SessionBroker {
     };
     const giveUp = (error: unknown): void => {
       cancelTimeout();
-      this.#waiting.delete(sessionId);
+      // A session that the agent has opened gives its place back when the agent's stream has ended.
+      if (this.#waiting.delete(sessionId)) release();
       tunnel.fromAgent.close(error);
       tunnel.toAgent.close();
     };
@@ -64,7 +84,7 @@ export class SessionBroker {
         ),
       ),
     );
-    this.#waiting.set(sessionId, { node, tunnel, cancelTimeout });
+    this.#waiting.set(sessionId, { node, caller, tunnel, cancelTimeout, release });
     signal.addEventListener("abort", () => giveUp(undefined), { once: true });
     if (signal.aborted) giveUp(undefined);
     try {
@@ -74,6 +94,17 @@ export class SessionBroker {
       throw error;
     }
     return tunnel;
+  }
+
+  #assertMayWait(node: string, caller: string): void {
+    let own = 0;
+    for (const waiting of this.#waiting.values())
+      if (waiting.node === node && waiting.caller === caller) own += 1;
+    if (own < MAX_WAITING_OF_CALLER) return;
+    throw new CoordinatorError(
+      "RESOURCE_EXHAUSTED",
+      `${own} log and exec sessions of this token wait for node ${node}, which is the limit; try again later`,
+    );
   }
 
   /** Serves an agent's stream for a session that it was asked to open. */
@@ -89,14 +120,13 @@ export class SessionBroker {
     }
     this.#waiting.delete(frame.value);
     waiting.cancelTimeout();
-    this.#open++;
     const { toAgent, fromAgent } = waiting.tunnel;
     // The client going away closes `toAgent`: the agent's stream then ends, whatever it is doing.
     void pump(incoming, fromAgent).finally(() => toAgent.close());
     try {
       yield* toAgent;
     } finally {
-      this.#open--;
+      waiting.release();
       fromAgent.close(new CoordinatorError("UNAVAILABLE", "the agent's stream broke"));
       toAgent.close();
     }

@@ -1,10 +1,11 @@
 import type { PlanResponse, UpdateRolloutRequest } from "@forage/proto/forage/operator/v1/operator";
 import type { ApplyResourcesRequest } from "@forage/proto/forest/v1/forage";
-import { CoordinatorError } from "../errors.ts";
+import { CallerShares } from "../rpc/caller-shares.ts";
 import { type PlanOptions, planApply, planRollout } from "./plan-apply.ts";
 
 /** Each plan copies the fleet while it runs. Waiting plans cost no memory. */
 const MAX_WAITING = 16;
+const MAX_WAITING_OF_CALLER = 4;
 
 export interface PlannerOptions extends Omit<PlanOptions, "nowMs"> {
   readonly nowMs: () => number;
@@ -14,36 +15,36 @@ export interface PlannerOptions extends Omit<PlanOptions, "nowMs"> {
 export class Planner {
   readonly #options: PlannerOptions;
   #last: Promise<unknown> = Promise.resolve();
-  #waiting = 0;
+  readonly #places = new CallerShares({
+    what: "plans and trials that wait for their turn",
+    total: MAX_WAITING,
+    ofCaller: MAX_WAITING_OF_CALLER,
+  });
 
   constructor(options: PlannerOptions) {
     this.#options = options;
   }
 
   /** The request has been validated. Throws RESOURCE_EXHAUSTED when too many wait already. */
-  plan(request: ApplyResourcesRequest): Promise<PlanResponse> {
-    return this.inTurn((options) => planApply(request, options));
+  plan(request: ApplyResourcesRequest, caller: string): Promise<PlanResponse> {
+    return this.inTurn(caller, (options) => planApply(request, options));
   }
 
   /** Returns what a change of a rollout would do, which `change` writes to the copy. Throws its errors and RESOURCE_EXHAUSTED. */
   planRollout(
     request: UpdateRolloutRequest,
     change: Parameters<typeof planRollout>[1],
+    caller: string,
   ): Promise<PlanResponse> {
-    return this.inTurn((options) => planRollout(request, change, options));
+    return this.inTurn(caller, (options) => planRollout(request, change, options));
   }
 
   /**
    * Runs something else that needs a copy of the fleet, once those before it have ended. Throws RESOURCE_EXHAUSTED when too many
-   * wait already.
+   * wait already, in all or of this caller.
    */
-  async inTurn<T>(run: (options: PlanOptions) => Promise<T>): Promise<T> {
-    if (this.#waiting >= MAX_WAITING)
-      throw new CoordinatorError(
-        "RESOURCE_EXHAUSTED",
-        `${MAX_WAITING} plans and trials wait for their turn; try again later`,
-      );
-    this.#waiting++;
+  async inTurn<T>(caller: string, run: (options: PlanOptions) => Promise<T>): Promise<T> {
+    const release = this.#places.take(caller);
     const before = this.#last;
     const mine = (async () => {
       await before;
@@ -53,7 +54,7 @@ export class Planner {
     try {
       return await mine;
     } finally {
-      this.#waiting--;
+      release();
     }
   }
 }

@@ -13,6 +13,7 @@ import { IndexMap } from "./index-map.ts";
 export class ObjectsView {
   readonly #objects = new IndexMap<ObjectEntry>(groupsOf);
   readonly #versions = new IndexMap<VersionEntry>(({ owner }) => [owner]);
+  readonly #contentBytesByNamespace = new Map<string, number>();
   #contentBytes = 0;
 
   get(name: ObjectName): ObjectEntry | undefined {
@@ -49,6 +50,11 @@ export class ObjectsView {
     return this.#contentBytes;
   }
 
+  /** The same of one namespace. */
+  contentBytesOf(namespace: string): number {
+    return this.#contentBytesByNamespace.get(namespace) ?? 0;
+  }
+
   /** Returns the priority of a class, or undefined if there is no class of that name. */
   priorityOf(className: string): Priority | undefined {
     const classes = this.#objects.group("ns:").flatMap(({ record }) => {
@@ -79,7 +85,12 @@ export class ObjectsView {
   applyVersion(key: string, stored: StoredRecord | undefined): void {
     const after = stored && versionEntryOf(key, stored);
     const before = this.#versions.set(key, after);
-    this.#contentBytes += (after?.bytes ?? 0) - (before?.bytes ?? 0);
+    const change = (after?.bytes ?? 0) - (before?.bytes ?? 0);
+    this.#contentBytes += change;
+    const namespace = ownerOfVersion(key)?.namespace ?? "";
+    const left = this.contentBytesOf(namespace) + change;
+    if (left === 0) this.#contentBytesByNamespace.delete(namespace);
+    else this.#contentBytesByNamespace.set(namespace, left);
   }
 }
 

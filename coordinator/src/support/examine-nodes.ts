@@ -79,7 +79,7 @@ async function examineNode(
     const kind = { $case: "examine", value } as const;
     const either = AbortSignal.any([signal, over.signal]);
     const sent = { atMs: clock.nowMs(), monotonicMs: clock.monotonicMs() };
-    const tunnel = broker.open(node, { podUid: "", container: "", kind }, either);
+    const tunnel = broker.open(node, { podUid: "", container: "", kind }, either, "doctor");
     try {
       for await (const { frame } of tunnel.fromAgent) {
         if (frame?.$case === "end") {

@@ -42,7 +42,7 @@ export async function nodeFiles(
   const cancel = clock.schedule(NODE_LIMIT_MS, () => over.abort());
   try {
     const kind = { $case: "support", value: SupportOptions.fromPartial({}) } as const;
-    const tunnel = broker.open(node, { podUid: "", container: "", kind }, either);
+    const tunnel = broker.open(node, { podUid: "", container: "", kind }, either, "support bundle");
     let length = 0;
     try {
       for await (const { frame } of tunnel.fromAgent) {

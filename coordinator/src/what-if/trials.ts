@@ -28,10 +28,10 @@ export class Trials {
    * Throws INVALID, NOT_FOUND and FAILED_PRECONDITION with the path of a supposition that can't be tried out, and
    * RESOURCE_EXHAUSTED when too many wait already.
    */
-  async whatIf({ suppositions }: WhatIfRequest): Promise<WhatIfResponse> {
+  async whatIf({ suppositions }: WhatIfRequest, caller: string): Promise<WhatIfResponse> {
     const { state, planner } = this.#options;
     checkSuppositions(suppositions, state);
-    return planner.inTurn(async (options) => {
+    return planner.inTurn(caller, async (options) => {
       // Something may have changed while others had their turn.
       checkSuppositions(suppositions, state);
       if (suppositions[0]?.supposition?.$case !== "loseAnyNode") return tryOut(suppositions, options);
@@ -41,9 +41,9 @@ export class Trials {
   }
 
   /** Throws INVALID, NOT_FOUND and RESOURCE_EXHAUSTED. */
-  capacity(request: CapacityRequest): Promise<CapacityResponse> {
+  capacity(request: CapacityRequest, caller: string): Promise<CapacityResponse> {
     const { state, planner } = this.#options;
-    return planner.inTurn(({ control, turn }) =>
+    return planner.inTurn(caller, ({ control, turn }) =>
       capacityOf(request, { state, profile: control.profile, turn }),
     );
   }

@@ -289,7 +289,7 @@ async function aFleet(t: TestContext, nodes: readonly NodeEntry[], resources: re
           0,
         ),
     whatIf: (...changes: readonly Change[]): Promise<WhatIfResponse> =>
-      trials.whatIf({ suppositions: changes.map((supposition) => ({ supposition })) }),
-    capacity: (shape: CapacityRequest["shape"]) => trials.capacity({ shape }),
+      trials.whatIf({ suppositions: changes.map((supposition) => ({ supposition })) }, "tester"),
+    capacity: (shape: CapacityRequest["shape"]) => trials.capacity({ shape }, "tester"),
   };
 }

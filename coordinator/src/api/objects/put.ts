@@ -25,6 +25,8 @@ const MAX_TRIES = 8;
 /** The limit of all contents with their versions, which the coordinator holds in memory. */
 const MAX_TOTAL_BYTES = 256 * 1024 * 1024;
 const MAX_OBJECTS = 20_000;
+/** The part of it that one namespace may hold. Its quota counts the newest versions only. */
+const MAX_NAMESPACE_BYTES = MAX_TOTAL_BYTES / 4;
 
 /** Stores the object as a whole, unless that would change nothing. */
 export async function putObject(
@@ -75,7 +77,8 @@ export function preparePut(
   const record = recordOf(draft, version, existing, clock.nowMs());
   if (existing !== undefined && same(existing.record, record))
     return { existing, record, version, action: "unchanged" };
-  if (existing === undefined || existing.record.versions[0] !== version) assertRoom(state);
+  if (existing === undefined || existing.record.versions[0] !== version)
+    assertRoom(draft.name.namespace, state);
   return { existing, record, version, action: existing === undefined ? "created" : "changed" };
 }
 
@@ -148,13 +151,19 @@ function invalid(field: string, description: string): CoordinatorError {
   });
 }
 
-function assertRoom(state: ClusterView): void {
-  if (state.objects.contentBytes > MAX_TOTAL_BYTES)
+function assertRoom(namespace: string, { objects }: ClusterView): void {
+  const own = objects.contentBytesOf(namespace);
+  if (own > MAX_NAMESPACE_BYTES)
     throw new CoordinatorError(
       "RESOURCE_EXHAUSTED",
-      `secrets and config maps hold ${state.objects.contentBytes} bytes with their versions, at most ${MAX_TOTAL_BYTES} are kept: delete what isn't used`,
+      `secrets and config maps of namespace "${namespace}" hold ${own} bytes with their versions, at most ${MAX_NAMESPACE_BYTES} are kept: delete what isn't used, or replace the pods that use older versions`,
     );
-  if (state.objects.count > MAX_OBJECTS)
+  if (objects.contentBytes > MAX_TOTAL_BYTES)
+    throw new CoordinatorError(
+      "RESOURCE_EXHAUSTED",
+      `secrets and config maps hold ${objects.contentBytes} bytes with their versions, at most ${MAX_TOTAL_BYTES} are kept: delete what isn't used`,
+    );
+  if (objects.count > MAX_OBJECTS)
     throw new CoordinatorError(
       "RESOURCE_EXHAUSTED",
       `there are ${MAX_OBJECTS} objects: delete what isn't used`,

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { PushSlots } from "./images.ts";
+import { pushShares } from "./images.ts";
 
 test("limits the pushes of one caller, and leaves room for others", () => {
-  const slots = new PushSlots();
+  const slots = pushShares();
   const ends = Array.from({ length: 8 }, () => slots.take("a"));
   assert.throws(() => slots.take("a"), { code: "RESOURCE_EXHAUSTED", message: /8 of this token/ });
   slots.take("b")();
@@ -14,7 +14,7 @@ test("limits the pushes of one caller, and leaves room for others", () => {
 });
 
 test("limits the pushes of all callers together", () => {
-  const slots = new PushSlots();
+  const slots = pushShares();
   const ends = Array.from({ length: 32 }, (_, index) => slots.take(`caller ${index}`));
   assert.throws(() => slots.take("another"), {
     code: "RESOURCE_EXHAUSTED",

@@ -5,6 +5,7 @@ import { CoordinatorError } from "../../errors.ts";
 import type { SessionBroker } from "../../link/session-broker.ts";
 import { assertNamespace } from "../../rpc/access.ts";
 import { type CallContext, callerName } from "../../rpc/caller.ts";
+import { CallerShares } from "../../rpc/caller-shares.ts";
 import type { Handlers } from "../../rpc/serve.ts";
 import type { ClusterView } from "../../state/cluster-view.ts";
 import type { PutOptions } from "../objects/put.ts";
@@ -32,7 +33,7 @@ const PULL_SECRETS_MAX = 10;
 
 /** Returns the calls for images on nodes, which need no registry. */
 export function imageHandlers(options: ImageOptions): ImageHandlers {
-  const slots = new PushSlots();
+  const slots = pushShares();
   return {
     pushImage: (requests, context) => pushImage(requests, context, options, slots),
     prefetchImage: (request, context) =>
@@ -47,7 +48,7 @@ async function* pushImage(
   requests: AsyncIterable<wire.PushImageRequest>,
   context: CallContext,
   options: ImageOptions,
-  slots: PushSlots,
+  slots: CallerShares,
 ): AsyncGenerator<wire.PushImageResponse> {
   const incoming = requests[Symbol.asyncIterator]();
   const start = (await firstOf(incoming))?.frame;
@@ -64,7 +65,7 @@ async function* pushImage(
     );
   const release = slots.take(callerName(context.caller));
   try {
-    const tunnel = openOnNode(node, { $case: "imagePush", value }, context.signal, options);
+    const tunnel = openOnNode(node, { $case: "imagePush", value }, context, options);
     void sendInput(incoming, tunnel, layerData);
     for await (const frame of outputOf(tunnel))
       if (frame.$case === "imageMissing") yield { missingDigests: frame.value.digests };
@@ -75,7 +76,7 @@ async function* pushImage(
 
 async function* prefetchImage(
   { node, namespace, image, pullSecrets }: wire.PrefetchImageRequest,
-  { signal }: CallContext,
+  context: CallContext,
   options: ImageOptions,
 ): AsyncGenerator<wire.PrefetchImageResponse> {
   if (namespace === "") throw new CoordinatorError("INVALID", "namespace must not be empty");
@@ -84,7 +85,7 @@ async function* prefetchImage(
     throw new CoordinatorError("INVALID", `pull_secrets has more than ${PULL_SECRETS_MAX} names`);
   const registryCredentials = pullSecrets.map((name) => credential(namespace, name, options));
   const value = { image, namespace, registryCredentials };
-  const tunnel = openOnNode(node, { $case: "imagePull", value }, signal, options);
+  const tunnel = openOnNode(node, { $case: "imagePull", value }, context, options);
   void tunnel.toAgent.push({ frame: { $case: "stdinClosed", value: true } });
   for await (const frame of outputOf(tunnel))
     if (frame.$case === "stdout") yield { message: frame.value.toString().trimEnd() };
@@ -93,19 +94,24 @@ async function* prefetchImage(
 /** Sends an image of one node to another one. Each of them checks what it sends or receives. */
 async function* copyImage(
   { node, namespace, image, fromNode, pullSecrets }: wire.PrefetchImageRequest,
-  { caller, signal }: CallContext,
+  context: CallContext,
   options: ImageOptions,
-  slots: PushSlots,
+  slots: CallerShares,
 ): AsyncGenerator<wire.PrefetchImageResponse> {
   if (namespace === "") throw new CoordinatorError("INVALID", "namespace must not be empty");
   validateImage(image, "image");
   if (pullSecrets.length > 0)
     throw new CoordinatorError("INVALID", "pull_secrets are for registries: leave them out with from_node");
   if (node === fromNode) throw new CoordinatorError("INVALID", "from_node must be another node than node");
-  const release = slots.take(callerName(caller));
+  const release = slots.take(callerName(context.caller));
   try {
     yield { message: `from node ${fromNode}` };
-    const source = openOnNode(fromNode, { $case: "imageRead", value: { image, namespace } }, signal, options);
+    const source = openOnNode(
+      fromNode,
+      { $case: "imageRead", value: { image, namespace } },
+      context,
+      options,
+    );
     await relayImage(source, ({ manifest, config }) => {
       if (manifest.length + config.length > DESCRIPTION_MAX_BYTES)
         throw new CoordinatorError(
@@ -114,7 +120,7 @@ async function* copyImage(
         );
       assertNamedDigest(image, manifest, fromNode);
       const value = { image, namespace, manifest, config, keepPresent: true };
-      return openOnNode(node, { $case: "imagePush", value }, signal, options);
+      return openOnNode(node, { $case: "imagePush", value }, context, options);
     });
   } finally {
     release();
@@ -123,11 +129,11 @@ async function* copyImage(
 
 async function removeImage(
   { node, namespace, image }: wire.RemoveImageRequest,
-  { signal }: CallContext,
+  context: CallContext,
   options: ImageOptions,
 ): Promise<wire.RemoveImageResponse> {
   validateImage(image, "image");
-  const tunnel = openOnNode(node, { $case: "imageRemove", value: { image, namespace } }, signal, options);
+  const tunnel = openOnNode(node, { $case: "imageRemove", value: { image, namespace } }, context, options);
   for await (const frame of outputOf(tunnel))
     if (frame.$case === "end") return { absent: frame.value.exitCode !== 0 };
   throw new CoordinatorError("UNAVAILABLE", `node ${node} ended the session without an answer: try again`);
@@ -137,11 +143,14 @@ async function removeImage(
 function openOnNode(
   node: string,
   kind: NonNullable<SessionRequest["kind"]>,
-  signal: AbortSignal,
+  { signal, caller }: Pick<CallContext, "signal" | "caller">,
   { state, broker }: ImageOptions,
 ): PodSession {
   if (state.node(node) === undefined) throw new CoordinatorError("NOT_FOUND", `there is no node "${node}"`);
-  return { ...broker.open(node, { podUid: "", container: "", kind }, signal), endUse: () => {} };
+  return {
+    ...broker.open(node, { podUid: "", container: "", kind }, signal, callerName(caller)),
+    endUse: () => {},
+  };
 }
 
 function layerData({ frame }: wire.PushImageRequest): ServeResponse["frame"] {
@@ -163,31 +172,10 @@ function credential(namespace: string, name: string, { state, vault }: ImageOpti
   return { name, server: text("server"), username: text("username"), password: text("password") };
 }
 
-/** Limits pushes at one time, in all and for each caller. */
-export class PushSlots {
-  readonly #byCaller = new Map<string, number>();
-  #taken = 0;
-
-  /** Returns how to give the slot back. Throws RESOURCE_EXHAUSTED. */
-  take(caller: string): () => void {
-    const own = this.#byCaller.get(caller) ?? 0;
-    if (own >= PUSHES_OF_CALLER_MAX || this.#taken >= PUSHES_MAX) {
-      const whose = own >= PUSHES_OF_CALLER_MAX ? `${PUSHES_OF_CALLER_MAX} of this token` : `${PUSHES_MAX}`;
-      throw new CoordinatorError(
-        "RESOURCE_EXHAUSTED",
-        `pushes of images that are under way: ${whose}, which is the limit; try again when one has ended`,
-      );
-    }
-    this.#taken += 1;
-    this.#byCaller.set(caller, own + 1);
-    let held = true;
-    return () => {
-      if (!held) return;
-      held = false;
-      this.#taken -= 1;
-      const left = (this.#byCaller.get(caller) ?? 1) - 1;
-      if (left === 0) this.#byCaller.delete(caller);
-      else this.#byCaller.set(caller, left);
-    };
-  }
+export function pushShares(): CallerShares {
+  return new CallerShares({
+    what: "pushes of images that are under way",
+    total: PUSHES_MAX,
+    ofCaller: PUSHES_OF_CALLER_MAX,
+  });
 }

@@ -6,7 +6,7 @@ import type {
 } from "@forage/proto/forage/operator/v1/operator";
 import { ApplyResourcesRequest } from "@forage/proto/forest/v1/forage";
 import { CoordinatorError } from "../../errors.ts";
-import type { CallContext, Caller } from "../../rpc/caller.ts";
+import { type CallContext, type Caller, callerName } from "../../rpc/caller.ts";
 import { bundleOf } from "../forage/apply.ts";
 import { type CheckOptions, validateAgainstState } from "../forage/validate-against-state.ts";
 import { findService } from "./revisions.ts";
@@ -17,10 +17,11 @@ type Copy = Pick<UpdateRolloutOptions, "store" | "state" | "clock" | "randomName
 
 export interface PlanHandlerOptions extends CheckOptions {
   readonly planner: {
-    plan(request: ApplyResourcesRequest): Promise<PlanResponse>;
+    plan(request: ApplyResourcesRequest, caller: string): Promise<PlanResponse>;
     planRollout(
       request: UpdateRolloutRequest,
       change: (copy: Copy) => Promise<UpdateRolloutResponse>,
+      caller: string,
     ): Promise<PlanResponse>;
   };
 }
@@ -42,7 +43,7 @@ export async function plan(
     );
   validateAgainstState(request, caller, options);
   options.namespaceRules.checkQuota(namespace, bundleOf(request, options.state), caller);
-  return options.planner.plan(request);
+  return options.planner.plan(request, callerName(caller));
 }
 
 function planUpdate(
@@ -61,7 +62,9 @@ function planUpdate(
     throw new CoordinatorError("INVALID", "only an undo and a restart can be planned");
   findService(state, rollout);
   const events = { record: () => {} };
-  return planner.planRollout(rollout, (copy) =>
-    updateRollout(rollout, caller, { ...copy, events, namespaceRules }),
+  return planner.planRollout(
+    rollout,
+    (copy) => updateRollout(rollout, caller, { ...copy, events, namespaceRules }),
+    callerName(caller),
   );
 }

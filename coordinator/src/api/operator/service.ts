@@ -74,8 +74,8 @@ export interface OperatorOptions
   readonly randomName: (length: number) => string;
   /** Tries out changes of the fleet on a copy. */
   readonly trials: {
-    whatIf(request: wire.WhatIfRequest): Promise<wire.WhatIfResponse>;
-    capacity(request: wire.CapacityRequest): Promise<wire.CapacityResponse>;
+    whatIf(request: wire.WhatIfRequest, caller: string): Promise<wire.WhatIfResponse>;
+    capacity(request: wire.CapacityRequest, caller: string): Promise<wire.CapacityResponse>;
   };
   readonly events: EventLog & EventRecorder;
   /** The coordinators of the cluster. Undefined: they are not known, as in simulations. */
@@ -142,8 +142,8 @@ export function operatorService(options: OperatorOptions): Handlers<typeof Opera
     watchEvents: (request, context) => watchEvents(request, context, options),
     apply: (request, { caller }) => apply(request, caller, options),
     plan: (request, context) => plan(request, context, options),
-    whatIf: (request) => options.trials.whatIf(request),
-    capacity: (request) => options.trials.capacity(request),
+    whatIf: (request, { caller }) => options.trials.whatIf(request, callerName(caller)),
+    capacity: (request, { caller }) => options.trials.capacity(request, callerName(caller)),
     why: (request) => why(request, options),
     logs: (request, context) => logs(request, context, options),
     exec: (requests, context) => exec(requests, context, options),

@@ -2,7 +2,7 @@ import type { ServeRequest, ServeResponse, SessionRequest } from "@forage/proto/
 import { CoordinatorError } from "../../errors.ts";
 import type { SessionBroker, Tunnel } from "../../link/session-broker.ts";
 import { assertNamespace } from "../../rpc/access.ts";
-import type { CallContext } from "../../rpc/caller.ts";
+import { type CallContext, callerName } from "../../rpc/caller.ts";
 import type { ClusterView } from "../../state/cluster-view.ts";
 import type { PodEntry } from "../../state/entries.ts";
 import type { Clock } from "../../time/clock.ts";
@@ -51,7 +51,8 @@ export function openSession(
   // The node knows only the containers' names of a pod that it has removed, and not which one is the main one.
   const name = target.container || (keptUntilMs === undefined ? "" : mainContainerOf(pod));
   const container = containerOf(pod, name);
-  const tunnel = broker.open(nodeOfPod(pod), { podUid: pod.record.uid, container, kind }, context.signal);
+  const request = { podUid: pod.record.uid, container, kind };
+  const tunnel = broker.open(nodeOfPod(pod), request, context.signal, callerName(context.caller));
   return { ...tunnel, endUse: kind.$case === "logs" ? () => {} : podUse.begin(pod.record) };
 }
 
