@@ -18,7 +18,7 @@ import { maintenanceTask, runMaintenance } from "./maintenance.ts";
 import { readSigningKey } from "./notifications/signing-key.ts";
 import { IdentityIssuer, loadSigningKeys } from "./objects/identity-issuer.ts";
 import { loadKeys } from "./objects/key-file.ts";
-import { openVault, reseal } from "./objects/open-vault.ts";
+import { openVault, type ResealResult, reseal } from "./objects/open-vault.ts";
 import { openOrFollow } from "./open-cluster-store.ts";
 import { joinCluster } from "./peers/join-cluster.ts";
 import { joinTask, readToken } from "./peers/join-task.ts";
@@ -159,12 +159,7 @@ async function lead(
     defaultPath: join(config.dataDir, "keys", "secrets.keys"),
   });
   const vault = await openVault(keys, store);
-  const rewritten = await reseal(keys, store);
-  if (rewritten > 0)
-    log.info(
-      { event: "secrets-encrypted-again", records: rewritten },
-      "encrypted again with the first key of the secret key file",
-    );
+  reportReseal(await reseal(keys, store), log);
   const signingKeys = await loadSigningKeys(join(config.dataDir, "keys", "identity.pem"));
   return startCoordinator({
     ...options,
@@ -178,6 +173,18 @@ async function lead(
     backups: await openBackups(config, { store, clock, log }),
     dashboardPath: dashboardPath(import.meta.dirname),
   });
+}
+
+function reportReseal({ rewritten, unreadable, stopped }: ResealResult, log: Logger): void {
+  if (rewritten > 0)
+    log.info(
+      { event: "secrets-encrypted-again", records: rewritten },
+      "encrypted again with the first key of the secret key file",
+    );
+  for (const { key, error } of unreadable)
+    log.error({ event: "secret-unreadable", key, err: error }, "secret-unreadable");
+  if (stopped !== undefined)
+    log.error({ event: "secrets-not-encrypted-again", err: stopped }, "secrets-not-encrypted-again");
 }
 
 /** Ends the process in order on a signal. Returns what is aborted then. */

@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import { VirtualClock } from "@forage/common/virtual-clock";
 import { pino } from "pino";
+import { ISSUER_PAUSE_KEY } from "../model/keys.ts";
 import { openVault, reseal } from "../objects/open-vault.ts";
 import { createMemoryStore, type Store } from "../store/index.ts";
 import { AccountRecords } from "./acme/account.ts";
@@ -70,6 +71,12 @@ test("one that can't be read is left out, and the others are there", async () =>
   assert.deepEqual([...(await records.load()).keys()], ["*.a.test"]);
 });
 
+test("a pause that can't be read counts as none", async () => {
+  const { store, records } = await start();
+  await put(store, ISSUER_PAUSE_KEY, Uint8Array.of(1, 255, 255, 255));
+  assert.equal(await records.loadPause(), undefined);
+});
+
 test("a new first key takes over all keys that issuers and certificates have", async () => {
   const { store, vault, records } = await start();
   await records.save(FULL);
@@ -79,8 +86,8 @@ test("a new first key takes over all keys that issuers and certificates have", a
   const keep = (from: typeof vault) =>
     keepAuthority({ store, vault: from, cluster: "test", make: () => ({ nowMs: 0, randomBytes }) });
   const authority = await keep(vault);
-  assert.equal(await reseal([fresh, old], store), 4, "and the key for versions");
-  assert.equal(await reseal([fresh, old], store), 0);
+  assert.equal((await reseal([fresh, old], store)).rewritten, 4, "and the key for versions");
+  assert.equal((await reseal([fresh, old], store)).rewritten, 0);
   const after = await openVault([fresh], store);
   const loaded = await new CertificateStore({ store, vault: after, log }).load();
   assert.equal(loaded.get("*.a.test")?.certificate?.keyPem, "key");

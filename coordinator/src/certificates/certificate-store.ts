@@ -49,11 +49,18 @@ export class CertificateStore {
     await this.#store.txn([], [{ kind: "delete", key: certificateKey(hostname) }]);
   }
 
+  /** Loads the pause of the issuer. An unreadable one is logged and counts as none. */
   async loadPause(): Promise<Pause | undefined> {
-    const stored = await this.#store.get(ISSUER_PAUSE_KEY);
+    const key = ISSUER_PAUSE_KEY;
+    const stored = await this.#store.get(key);
     if (stored === undefined) return undefined;
-    const { failures, error, until, asked } = decodeRecord(IssuerPauseRecord, ISSUER_PAUSE_KEY, stored.value);
-    return { failures, error, untilMs: toEpochMs(until) ?? 0, asked };
+    try {
+      const { failures, error, until, asked } = decodeRecord(IssuerPauseRecord, key, stored.value);
+      return { failures, error, untilMs: toEpochMs(until) ?? 0, asked };
+    } catch (err) {
+      this.#log.error({ event: "issuer-pause-unreadable", err, key }, "issuer-pause-unreadable");
+      return undefined;
+    }
   }
 
   async savePause(pause: Pause | undefined): Promise<void> {

@@ -7,6 +7,7 @@ import { type TestContext, test } from "node:test";
 import { VirtualClock } from "@forage/common/virtual-clock";
 import { stringify } from "yaml";
 import { type Config, readConfig } from "../config.ts";
+import { SIGNING_AUTHORITY_KEY } from "../model/keys.ts";
 import { openVault } from "../objects/open-vault.ts";
 import { createMemoryStore } from "../store/index.ts";
 import { openIssuer } from "./open-issuer.ts";
@@ -70,6 +71,20 @@ test("reports unusable files at the start, without their content", async (t) => 
   });
   const good = await open(binding(file("good", `${"a".repeat(43)}\n`)));
   good?.close();
+});
+
+test("an authority that can't be read keeps nothing from starting, and says so at each attempt", async (t) => {
+  const clock = new VirtualClock();
+  const store = createMemoryStore({ clock });
+  const vault = await openVault([{ id: "k", bytes: randomBytes(32) }], store);
+  await store.txn([], [{ kind: "put", key: SIGNING_AUTHORITY_KEY, value: Uint8Array.of(1, 255, 255, 255) }]);
+  const settings = read(t, { issuer: "self-signed" });
+  const found = await openIssuer({ settings, cluster: "test", store, vault, clock, randomBytes });
+  const issuer = found?.issuer({} as never);
+  await assert.rejects(issuer?.issue("a.test", new AbortController().signal) ?? Promise.resolve(), {
+    name: "IssueError",
+    message: /development CA can't be used/,
+  });
 });
 
 function read(t: TestContext, certificates: object | undefined): Config["certificates"] {

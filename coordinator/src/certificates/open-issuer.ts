@@ -11,7 +11,7 @@ import { AcmeIssuer } from "./acme/issuer.ts";
 import type { Challenges } from "./acme/order.ts";
 import { httpsTransport } from "./acme/transport.ts";
 import type { Issuer } from "./issuer.ts";
-import { selfSignedIssuer } from "./self-signed/issuer.ts";
+import { brokenIssuer, selfSignedIssuer } from "./self-signed/issuer.ts";
 import { keepAuthority } from "./self-signed/keep-authority.ts";
 
 export interface OpenIssuerOptions {
@@ -36,12 +36,13 @@ export async function openIssuer(options: OpenIssuerOptions): Promise<OpenedIssu
   const { settings, cluster, store, vault, clock, randomBytes } = options;
   if (settings.issuer === "self-signed") {
     const make = () => ({ nowMs: clock.nowMs(), randomBytes });
-    const authority = await keepAuthority({ store, vault, cluster, make });
-    return {
-      issuer: () => selfSignedIssuer(authority, make),
-      rootPem: authority.certPem,
-      close: () => {},
-    };
+    try {
+      const authority = await keepAuthority({ store, vault, cluster, make });
+      return { issuer: () => selfSignedIssuer(authority, make), rootPem: authority.certPem, close: () => {} };
+    } catch (error) {
+      // One record, or a full disk, must not keep the coordinator from starting. The reason shows at each route.
+      return { issuer: () => brokenIssuer(error), rootPem: undefined, close: () => {} };
+    }
   }
   if (settings.issuer === "off" || settings.acme === undefined) return undefined;
   const { directory, email = "", caFile, externalAccountBinding: binding } = settings.acme;

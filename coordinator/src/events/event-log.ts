@@ -5,6 +5,8 @@ export interface EventPage {
   readonly events: readonly EventRecord[];
   /** Whether there are more after these. */
   readonly more: boolean;
+  /** Number of the last record that was read. It may be unreadable, and so not among the events. */
+  readonly through: number;
 }
 
 /** The events that are kept. They lie in the store only, not a second time in the view. */

@@ -115,7 +115,7 @@ class ScriptedLog implements EventLog {
     const events = Array.from({ length: count }, (_, index) =>
       EventRecord.fromPartial({ sequence: BigInt(first + index) }),
     );
-    return { events, more: last < this.newest };
+    return { events, more: last < this.newest, through: Math.max(after, last) };
   }
 
   subscribe(listener: () => void): () => void {

@@ -50,7 +50,7 @@ export async function newestEvents(
   for (let more = true; more; ) {
     const page = await log.read(sequence, PAGE_SIZE);
     found = [...found, ...page.events.filter((event) => matches(query, event))].slice(-limit);
-    sequence = Number(page.events.at(-1)?.sequence ?? sequence);
+    sequence = page.through;
     more = page.more;
   }
   return { events: found, sequence, gap: after > 0 && after < log.removedThrough };
@@ -75,7 +75,7 @@ export async function* followEvents(
     while (!signal.aborted) {
       const gap = sequence < log.removedThrough && !(first && sequence === 0);
       const page = await log.read(sequence, PAGE_SIZE);
-      sequence = Number(page.events.at(-1)?.sequence ?? sequence);
+      sequence = page.through;
       const events = page.events.filter((event) => matches(query, event));
       if (first || gap || events.length > 0) yield { events, sequence, gap };
       first = false;

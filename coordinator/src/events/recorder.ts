@@ -121,7 +121,7 @@ export class EventStore implements EventRecorder, EventLog {
       limit,
     });
     const events = records.flatMap(({ key, value }) => readable(key, value) ?? []);
-    return { events, more };
+    return { events, more, through: Math.max(after, ...records.map(({ key }) => sequenceOf(key))) };
   }
 
   subscribe(listener: () => void): () => void {
@@ -333,4 +333,10 @@ function recordOf(
     node: event.node ?? "",
     rolloutId: event.rolloutId ?? "",
   };
+}
+
+/** Returns the number of an event's key. 0 for a key that holds none. */
+function sequenceOf(key: string): number {
+  const sequence = Number(key.slice(PREFIXES.events.length));
+  return Number.isSafeInteger(sequence) ? sequence : 0;
 }

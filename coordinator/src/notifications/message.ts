@@ -54,9 +54,19 @@ export function messageOf(
     notification: name,
     cluster,
     missed,
-    events: events.map((event) => Event.toJSON(event)),
+    events: events.map(toJson),
   });
   return { id: `${name}-${last}`, body };
+}
+
+/** A record with a date that is none is sent without its dates: it must not hold up those after it. */
+function toJson(event: EventRecord): unknown {
+  try {
+    return Event.toJSON(event);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    return Event.toJSON({ ...event, firstAt: undefined, lastAt: undefined });
+  }
 }
 
 /** Returns a message that only shows whether the receiver is reached and accepts the signature. */

@@ -24,13 +24,20 @@ class Play {
   writesFail = false;
   removedThrough = 0;
   attempts = 0;
+  reads = 0;
+  /** Numbers of records that can't be read. */
+  readonly unreadable = new Set<bigint>();
   readonly #listeners = new Set<() => void>();
 
   readonly log: EventLog = {
     ...({} as EventLog),
     read: async (after, limit) => {
+      this.reads++;
       const left = this.records.filter(({ sequence }) => Number(sequence) > after);
-      return { events: left.slice(0, limit), more: left.length > limit };
+      const page = left.slice(0, limit);
+      const events = page.filter(({ sequence }) => !this.unreadable.has(sequence));
+      const through = Number(page.at(-1)?.sequence ?? after);
+      return { events, more: left.length > limit, through };
     },
     subscribe: (listener) => {
       this.#listeners.add(listener);
@@ -111,6 +118,35 @@ test("sends new events in order, those of a moment together, and not those of be
   assert.deepEqual(notifier.stats, { delivered: 3, dropped: 0, problem: "" });
   await notifier.close();
   assert.deepEqual([play.listeners, play.clock.pending], [0, 0]);
+});
+
+test("an event at a date that is none is sent without its dates, and holds up none after it", async () => {
+  const play = new Play();
+  const notifier = play.start();
+  await play.run(0);
+  const absurd = { seconds: 2n ** 62n, nanos: 0 };
+  play.write(1, { firstAt: absurd, lastAt: absurd });
+  play.write(1);
+  await play.run(GATHER_MS);
+  assert.deepEqual(play.sent(), [[1, 2]]);
+  await play.run(1);
+  play.write(1, { count: 2 });
+  await play.run(GATHER_MS);
+  assert.deepEqual(play.sent(), [[1, 2], [3]], "later events are no repetitions of it");
+  await notifier.close();
+});
+
+test("passes pages of records that can't be read, each once", async () => {
+  const play = new Play();
+  const notifier = play.start();
+  await play.run(0);
+  play.write(1_200);
+  for (let sequence = 1n; sequence <= 1_100n; sequence++) play.unreadable.add(sequence);
+  await play.run(GATHER_MS);
+  assert.equal(play.sent().flat().length, 100);
+  assert.ok(play.reads < 10, `${play.reads} reads`);
+  assert.equal(play.cursor?.sequence, 1_200);
+  await notifier.close();
 });
 
 test("another coordinator goes on where the last one stopped, without doubles", async () => {

@@ -1,8 +1,7 @@
 import { type BackOff, backOffMs } from "@forage/common/back-off";
 import { pause } from "@forage/common/clock";
-import type { EventRecord } from "@forage/proto/forage/store/v1/store";
 import type { Logger } from "pino";
-import type { EventLog } from "../events/event-log.ts";
+import type { EventLog, EventPage } from "../events/event-log.ts";
 import { toEpochMs } from "../model/timestamp.ts";
 import { Signal } from "../state/signal.ts";
 import type { Clock } from "../time/clock.ts";
@@ -103,9 +102,9 @@ export class Notifier {
     while (!signal.aborted) {
       const missed = cursor.sequence < events.removedThrough;
       const page = await events.read(cursor.sequence, PAGE_SIZE);
-      if (page.events.length > 0)
-        cursor = await this.#send(page.events, { cursor, missed, more: page.more }, signal);
-      if (page.more) continue;
+      const advances = page.through > cursor.sequence;
+      if (advances) cursor = await this.#send(page, { cursor, missed }, signal);
+      if (page.more && advances) continue;
       await this.#written.wait(signal);
       await pause(clock, GATHER_MS, signal);
     }
@@ -125,23 +124,25 @@ export class Notifier {
   }
 
   async #send(
-    page: readonly EventRecord[],
-    { cursor, missed, more }: { readonly cursor: Cursor; readonly missed: boolean; readonly more: boolean },
+    { events, more, through }: EventPage,
+    { cursor, missed }: { readonly cursor: Cursor; readonly missed: boolean },
     signal: AbortSignal,
   ): Promise<Cursor> {
-    const { settings, cluster } = this.#options;
-    const chosen = eventsToSend(page, settings, cursor);
+    const { settings, cluster, clock } = this.#options;
+    const chosen = eventsToSend(events, settings, cursor);
     for (let start = 0; start < chosen.length; start += MAX_EVENTS_PER_MESSAGE) {
       const part = chosen.slice(start, start + MAX_EVENTS_PER_MESSAGE);
       const message = messageOf(settings, { events: part, cluster, missed: missed && start === 0 });
       if (!(await this.#deliver(message, signal))) return cursor;
       await this.#store({ ...cursor, sequence: Number(part.at(-1)?.sequence ?? cursor.sequence) });
     }
-    const last = Number(page.at(-1)?.sequence ?? cursor.sequence);
     // Within a backlog, a repetition may come before its reader has seen the first occurrence.
-    const newestMs = Math.max(cursor.coveredMs, ...page.map(({ lastAt }) => toEpochMs(lastAt) ?? 0));
-    const next = { sequence: last, coveredMs: more ? cursor.coveredMs : newestMs };
-    if (chosen.length > 0 || last - this.#stored >= MAX_UNSTORED) await this.#store(next);
+    const nowMs = clock.nowMs();
+    // A date far ahead must not make all later events repetitions.
+    const times = events.map(({ lastAt }) => Math.min(nowMs, toEpochMs(lastAt) ?? 0));
+    const newestMs = Math.max(cursor.coveredMs, ...times);
+    const next = { sequence: through, coveredMs: more ? cursor.coveredMs : newestMs };
+    if (chosen.length > 0 || through - this.#stored >= MAX_UNSTORED) await this.#store(next);
     return next;
   }
 

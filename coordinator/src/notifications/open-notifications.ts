@@ -35,7 +35,7 @@ export interface Notifications {
 /** Starts to send events to the configured receivers. Keys are read for each message, so that they can be replaced meanwhile. */
 export async function openNotifications(options: NotificationsOptions): Promise<Notifications> {
   const { settings, store, clock } = options;
-  await removeOthers(store, settings);
+  await removeOthers(options);
   const notifiers = settings.map((each) => {
     const readKey = (): Promise<Uint8Array> => readSigningKey(each.secretFile);
     const to = { url: each.url, readKey, clock };
@@ -45,7 +45,7 @@ export async function openNotifications(options: NotificationsOptions): Promise<
       settings: each,
       readCursor: async () => {
         const stored = await store.get(key);
-        return stored && decodeJsonRecord<Cursor>(key, stored.value);
+        return stored && readableCursor(key, stored.value, options.log);
       },
       writeCursor: async (cursor) => {
         await store.txn([], [{ kind: "put", key, value: encodeJsonRecord(cursor) }]);
@@ -86,11 +86,31 @@ export async function openNotifications(options: NotificationsOptions): Promise<
   };
 }
 
-/** Removes the places of receivers that are no longer configured: one that comes back begins with new events. */
-async function removeOthers(store: Store, settings: readonly NotificationSettings[]): Promise<void> {
+/**
+ * Removes the places of receivers that are no longer configured: one that comes back begins with new events. A store that takes no
+ * writes must not end the start; the next start removes them.
+ */
+async function removeOthers({ store, settings, log }: NotificationsOptions): Promise<void> {
   const known = new Set(settings.map(({ name }) => notificationKey(name)));
-  const { records } = await store.range(PREFIXES.notifications);
-  for (const { key } of records) if (!known.has(key)) await store.txn([], [{ kind: "delete", key }]);
+  try {
+    const { records } = await store.range(PREFIXES.notifications);
+    for (const { key } of records) if (!known.has(key)) await store.txn([], [{ kind: "delete", key }]);
+  } catch (err) {
+    log.warn({ event: "notification-places-kept", err }, "notification-places-kept");
+  }
+}
+
+/** Returns the place of a receiver. An unreadable one is logged and counts as none: the receiver begins with new events. */
+function readableCursor(key: string, value: Uint8Array, log: Logger): Cursor | undefined {
+  try {
+    const cursor = decodeJsonRecord<Cursor | null>(key, value);
+    if (Number.isSafeInteger(cursor?.sequence) && Number.isFinite(cursor?.coveredMs))
+      return cursor ?? undefined;
+    throw new CoordinatorError("INTERNAL", `${key} holds no place in the events`);
+  } catch (err) {
+    log.error({ event: "notification-place-unreadable", err, key }, "notification-place-unreadable");
+    return undefined;
+  }
 }
 
 function notificationView(

@@ -48,12 +48,47 @@ function openVersionKey(ring: KeyRing, sealed: Sealed): Uint8Array {
   }
 }
 
-/** Rewrites what older keys encrypted with the first key; then they can go from the file. Returns how many records. */
-export async function reseal(keys: readonly SecretKey[], store: Store): Promise<number> {
+export interface ResealResult {
+  readonly rewritten: number;
+  /** Records that can't be read, or are encrypted with a key that is missing. They stay as they are. */
+  readonly unreadable: readonly { readonly key: string; readonly error: unknown }[];
+  /** The reason why the store took no more writes. The next start continues. */
+  readonly stopped?: unknown;
+}
+
+/**
+ * Rewrites what older keys encrypted with the first key; then they can go from the file. One record that can't be read keeps neither
+ * the others nor the start back, and no failure of a write does.
+ */
+export async function reseal(keys: readonly SecretKey[], store: Store): Promise<ResealResult> {
   const ring = new KeyRing(keys, randomBytes);
-  let count = 0;
+  const unreadable: { readonly key: string; readonly error: unknown }[] = [];
+  let rewritten = 0;
+  /** Returns the record with the present key. Undefined: it has that key, or can't be read. */
+  const attempt = (
+    record: StoredRecord,
+    resealed: (record: StoredRecord, ring: KeyRing) => Uint8Array | undefined,
+  ): Uint8Array | undefined => {
+    try {
+      return resealed(record, ring);
+    } catch (error) {
+      unreadable.push({ key: record.key, error });
+      return undefined;
+    }
+  };
+  try {
+    for await (const { record, resealed } of sealedRecords(store))
+      if (await rewrite(record, attempt(record, resealed), store)) rewritten++;
+  } catch (stopped) {
+    return { rewritten, unreadable, stopped };
+  }
+  return { rewritten, unreadable };
+}
+
+/** Yields every record that has an encrypted part, with the function that encrypts it with the present key. */
+async function* sealedRecords(store: Store) {
   const stored = await store.get(VERSION_KEY_KEY);
-  if (stored !== undefined && (await rewrite(stored, resealedKey(stored, ring), store))) count++;
+  if (stored !== undefined) yield { record: stored, resealed: resealedKey };
   const kinds: readonly (readonly [string, typeof resealedVersion])[] = [
     [PREFIXES.objectVersions, resealedVersion],
     [PREFIXES.certificates, resealedCertificate],
@@ -63,12 +98,11 @@ export async function reseal(keys: readonly SecretKey[], store: Store): Promise<
   for (const [prefix, resealed] of kinds) {
     for (let after: string | undefined, more = true; more; ) {
       const page = await store.range(prefix, { limit: PAGE_SIZE, ...(after !== undefined && { after }) });
-      for (const record of page.records) if (await rewrite(record, resealed(record, ring), store)) count++;
+      for (const record of page.records) yield { record, resealed };
       after = page.records.at(-1)?.key;
       more = page.more;
     }
   }
-  return count;
 }
 
 function resealedCertificate(stored: StoredRecord, ring: KeyRing): Uint8Array | undefined {

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import { VirtualClock } from "@forage/common/virtual-clock";
-import { ObjectVersionRecord } from "@forage/proto/forage/store/v1/store";
+import { ObjectVersionRecord, Sealed } from "@forage/proto/forage/store/v1/store";
+import { fullStore } from "../../test/support/full-store.ts";
 import { decodeRecord, encodeRecord } from "../model/codec.ts";
 import { objectVersionKey } from "../model/keys.ts";
 import type { ObjectName } from "../model/object-name.ts";
@@ -52,12 +53,43 @@ test("a new first key takes over at a start; then the old one can go, and versio
   await put(store, before, { ...DB, kind: "config_map" });
   const version = before.versionOf(DB, content("a"));
 
-  assert.equal(await reseal([fresh, old], store), 41, "every secret and the key for versions");
-  assert.equal(await reseal([fresh, old], store), 0);
+  assert.equal((await reseal([fresh, old], store)).rewritten, 41, "every secret and the key for versions");
+  assert.equal((await reseal([fresh, old], store)).rewritten, 0);
   const after = await openVault([fresh], store);
   assert.equal(after.versionOf(DB, content("a")), version);
   for (const name of names)
     assert.equal(after.open(name, await read(store, name)).password?.toString(), name.name);
+});
+
+test("records that can't be read stay as they are, and keep neither the others nor the start back", async () => {
+  const store = createMemoryStore({ clock: new VirtualClock() });
+  const vault = await openVault([old], store);
+  for (const name of ["a", "z"]) await put(store, vault, { ...DB, name });
+  const damaged = ["object-versions/shop/secret/m/v1", "certificates/m", "certificate-issuers/self-signed"];
+  const foreign = Sealed.fromPartial({
+    keyId: "gone",
+    nonce: Buffer.of(1),
+    ciphertext: Buffer.of(2),
+  });
+  const version = ObjectVersionRecord.fromPartial({ content: { $case: "sealed", value: foreign } });
+  for (const key of damaged)
+    await store.txn([], [{ kind: "put", key, value: Uint8Array.of(1, 255, 255, 255) }]);
+  const missing = "object-versions/shop/secret/n/v1";
+  await store.txn([], [{ kind: "put", key: missing, value: encodeRecord(ObjectVersionRecord, version) }]);
+
+  const { rewritten, unreadable, stopped } = await reseal([fresh, old], store);
+  assert.equal(rewritten, 3, "both secrets and the key for versions");
+  assert.equal(stopped, undefined);
+  const keys = unreadable.map(({ key }) => key).sort();
+  assert.deepEqual(keys, [...damaged, missing].sort());
+});
+
+test("a store that takes no writes ends the encryption, and not the start", async () => {
+  const store = createMemoryStore({ clock: new VirtualClock() });
+  await put(store, await openVault([old], store), DB);
+  const { rewritten, stopped } = await reseal([fresh, old], fullStore(store));
+  assert.equal(rewritten, 0);
+  assert.match(String(stopped), /no space left/);
 });
 
 test("reports a missing key at the start, by its name", async () => {

@@ -1,9 +1,22 @@
 import { X509Certificate } from "node:crypto";
+import { messageOf } from "@forage/common/message-of";
 import { spkiPin } from "@forage/identity/pem";
 import { unnameable } from "../hostname.ts";
 import { IssueError } from "../issue-error.ts";
 import type { Issuer } from "../issuer.ts";
 import { type AuthorityPem, type MakeOptions, signLeaf } from "./authority.ts";
+
+/** Stands for an authority that can't be read or stored. Certificates that there are stay in use, and there are no new ones. */
+export function brokenIssuer(error: unknown): Issuer {
+  const why = `the development CA can't be used: ${messageOf(error)}`;
+  return {
+    id: "self-signed/unknown",
+    name: "the cluster's development CA",
+    atOnce: 1,
+    refusalOf: unnameable,
+    issue: () => Promise.reject(new IssueError(why, { blame: "issuer", cause: error })),
+  };
+}
 
 /** Signs with an authority that only explicitly configured clients trust. */
 export function selfSignedIssuer(authority: AuthorityPem, make: () => MakeOptions): Issuer {
