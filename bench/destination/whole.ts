@@ -5,6 +5,7 @@ import {
   ForageServiceClient,
   RolloutStatus,
 } from "@forage/proto/forest/v1/forage";
+import { COORDINATOR_NODE_OPTIONS } from "../../hack/instance/describe-programs.ts";
 import { type CoordinatorProcess, startCoordinatorProcess } from "../fleet/coordinator-process.ts";
 import { SocketAgents } from "../fleet/socket-agents.ts";
 import { answerLines, sendLine } from "./lines.ts";
@@ -15,8 +16,8 @@ const endpoints = Number(process.argv.at(-1));
 const LABELS = { app: "web" };
 
 /** The whole coordinator in a process of its own, its store on disk, and agents on TLS connections in this one. A change is an agent's report. */
-const nodeOptions = (process.env.BENCH_NODE_OPTIONS ?? "").split(" ").filter((option) => option !== "");
-const coordinator = await startCoordinatorProcess(nodeOptions);
+const furtherOptions = (process.env.BENCH_NODE_OPTIONS ?? "").split(" ").filter((option) => option !== "");
+const coordinator = await startCoordinatorProcess([...COORDINATOR_NODE_OPTIONS, ...furtherOptions]);
 const agents = new SocketAgents({
   host: (node) => ({
     address: `192.0.2.${Number(node.slice(1)) + 1}`,

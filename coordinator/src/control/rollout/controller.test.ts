@@ -88,6 +88,18 @@ test("a service waits for its target, which stands after it in the bundle", LIMI
   assert.equal(service?.status, RolloutStatus.IN_PROGRESS);
 });
 
+test("a service that is applied after its target waits for the first pod that serves", LIMIT, async (t) => {
+  const resources = [{ kind: "service", name: "web", action: "create", specHash: "h1" }];
+  const { controller } = await start(t, {
+    resources: [aServiceEntry(), aWorkloadEntry()],
+    rollouts: [aRollout({ id: "r-1", resources })],
+  });
+  await settled();
+  const [service] = controller.progress("r-1") ?? [];
+  assert.equal(service?.message, "0 endpoints ready; no pod of container_service/web is ready");
+  assert.equal(service?.status, RolloutStatus.IN_PROGRESS);
+});
+
 function finished(index: number, createdMs: number): RolloutEntry {
   return aRollout({
     id: `r-${index}`,

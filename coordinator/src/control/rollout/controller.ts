@@ -1,4 +1,9 @@
-import { RolloutReason, RolloutRecord, type RolloutResource } from "@forage/proto/forage/store/v1/store";
+import {
+  AttemptState,
+  RolloutReason,
+  RolloutRecord,
+  type RolloutResource,
+} from "@forage/proto/forage/store/v1/store";
 import { RolloutStatus } from "@forage/proto/forest/v1/forage";
 import type { Logger } from "pino";
 import { ActingTime } from "../../acting-time/acting-time.ts";
@@ -24,7 +29,7 @@ import { workloadInput } from "../workload/view-input.ts";
 import { tryWrite, write } from "../write.ts";
 import { yieldMsOf } from "../yield-time.ts";
 import { isTerminal, nextEvaluationMs, progressOf } from "./progress.ts";
-import type { ProgressInput, ResourceProgress } from "./progress-input.ts";
+import type { IdleTarget, ProgressInput, ResourceProgress } from "./progress-input.ts";
 
 export interface RolloutControllerOptions {
   readonly store: Store;
@@ -230,12 +235,31 @@ export class RolloutController {
       readyEndpoints: isService ? readyEndpoints(namespace, target.name) : 0,
       serviceFailure: isService ? serviceFailure?.(namespace, target.name) : undefined,
       targetProgress: isService ? known.find((it) => isTargetOf(resource, it)) : undefined,
+      idleTarget: isService ? this.#idleTarget(resource) : undefined,
       routeTrouble: routeTrouble?.(target.kind, namespace, target.name) ?? "",
       nowMs: moment.nowMs,
       since: moment.since,
       limits,
     };
     return { input, progress: progressOf(input) };
+  }
+
+  /** Returns the service's target if it has replicas and none of its pods is ready. */
+  #idleTarget(service: ResourceEntry | undefined): IdleTarget | undefined {
+    const spec = service?.record.resource?.spec;
+    if (service === undefined || spec?.$case !== "service") return undefined;
+    const { state } = this.#options;
+    const { namespace } = service.record;
+    const name = spec.value.target;
+    const entry = state.resource(resourceKey(namespace, "container_service", name));
+    if (entry === undefined || entry.record.deleting || (entry.workload?.replicas ?? 0) === 0)
+      return undefined;
+    const key = workloadKey(namespace, "container_service", name);
+    const isServing = (pod: PodEntry): boolean =>
+      isReady(pod, (node) => state.node(node)?.health.ready ?? false);
+    if (state.podsOfWorkload(key).some(isServing)) return undefined;
+    const attempt = this.rolloutView(key)?.attempt;
+    return { name, settled: attempt !== undefined && attempt.state !== AttemptState.PROGRESSING };
   }
 
   #newer({ record }: RolloutEntry, { kind, name }: RolloutResource): string | undefined {

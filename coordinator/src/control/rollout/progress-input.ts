@@ -19,6 +19,12 @@ export interface ResourceProgress {
   readonly reason: RolloutReason;
 }
 
+export interface IdleTarget {
+  readonly name: string;
+  /** Whether its last rollout attempt has ended, so that nothing is on its way. */
+  readonly settled: boolean;
+}
+
 export interface ProgressInput {
   readonly target: RolloutResource;
   readonly rolloutId: string;
@@ -41,6 +47,8 @@ export interface ProgressInput {
   readonly serviceFailure?: ServiceFailure | undefined;
   /** The progress of a service's target in the same rollout. */
   readonly targetProgress?: ResourceProgress | undefined;
+  /** A service's target that another rollout made, and of which no pod serves although it has replicas. */
+  readonly idleTarget?: IdleTarget | undefined;
   /** The fault of the route or of the service's inline route. Empty if there is none. */
   readonly routeTrouble?: string;
   readonly nowMs: number;

@@ -213,6 +213,25 @@ describe("how far other resources have come", () => {
       { resource: aServiceEntry(), readyEndpoints: 2, targetProgress: behind(RolloutStatus.FAILED) },
       "SUCCEEDED 2 endpoints ready",
     ],
+    [
+      "a service whose target of another rollout still starts",
+      { resource: aServiceEntry(), idleTarget: { name: "web", settled: false } },
+      "IN_PROGRESS 0 endpoints ready; no pod of container_service/web is ready",
+    ],
+    [
+      "a service whose target of another rollout starts until the deadline",
+      {
+        resource: aServiceEntry(),
+        idleTarget: { name: "web", settled: false },
+        nowMs: 1_700_000_000_000,
+      },
+      "SUCCEEDED 0 endpoints ready: no pod of container_service/web is ready",
+    ],
+    [
+      "a service whose target of another rollout has no pod on its way",
+      { resource: aServiceEntry(), idleTarget: { name: "web", settled: true } },
+      "SUCCEEDED 0 endpoints ready: no pod of container_service/web is ready",
+    ],
     ["a service has one", { resource: aServiceEntry(), readyEndpoints: 1 }, "SUCCEEDED 1 endpoint ready"],
     ["a removed one is gone", { resource: undefined, target: removal }, "SUCCEEDED removed"],
     [

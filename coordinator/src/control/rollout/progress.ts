@@ -168,7 +168,7 @@ function serviceProgress(input: ProgressInput): ResourceProgress {
   const { readyEndpoints, target, routeTrouble = "" } = input;
   if (target.kind === "route") return done(input, routeTrouble === "" ? "accepted" : routeTrouble);
   const endpoints = readyEndpoints === 1 ? "1 endpoint ready" : `${readyEndpoints} endpoints ready`;
-  const { serviceFailure: trouble, targetProgress: behind } = input;
+  const { serviceFailure: trouble, targetProgress: behind, idleTarget } = input;
   if (trouble !== undefined) {
     const text = `${endpoints}: ${trouble.reason}: ${trouble.message}`;
     return trouble.mayPass && !isLate(input) ? at(input, RolloutStatus.IN_PROGRESS, text) : done(input, text);
@@ -177,6 +177,11 @@ function serviceProgress(input: ProgressInput): ResourceProgress {
     return at(input, RolloutStatus.IN_PROGRESS, `${endpoints}; waits for ${behind.kind}/${behind.name}`);
   if (behind?.status === RolloutStatus.FAILED && readyEndpoints === 0)
     return failed(input, `${endpoints}: ${behind.kind}/${behind.name} failed`, behind.reason);
+  if (idleTarget !== undefined) {
+    const why = `no pod of container_service/${idleTarget.name} is ready`;
+    if (idleTarget.settled || isLate(input)) return done(input, `${endpoints}: ${why}`);
+    return at(input, RolloutStatus.IN_PROGRESS, `${endpoints}; ${why}`);
+  }
   return done(input, routeTrouble === "" ? endpoints : `${endpoints}; its route: ${routeTrouble}`);
 }
 
