@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { test } from "node:test";
+import { fencesOf } from "../lib/doc-fences.ts";
 import { anchorOf } from "../site/anchor.ts";
 
 const root = join(import.meta.dirname, "..", "..");
@@ -36,6 +37,21 @@ test("every decision has a context, a decision and consequences, and is in the i
       `${page} is not in the index`,
     );
   }
+});
+
+test("code that how-tos quote is in the sources", () => {
+  const sources = globSync("{coordinator/src,agent/src,sim,hack/e2e}/**/*.ts", { cwd: root })
+    .filter((path) => !path.includes("node_modules"))
+    .map(read)
+    .join("\n")
+    .replaceAll(/^ +/gm, "");
+  const missing = pages
+    .filter((page) => page.startsWith("docs/how-to/"))
+    .flatMap((page) => fencesOf(page, read(page)))
+    .filter(({ language }) => language === "ts")
+    .flatMap(({ page, text }) => text.split("\n").map((line) => `${page}: ${line.trim()}`))
+    .filter((line) => !sources.includes(line.slice(line.indexOf(": ") + 2)));
+  assert.deepEqual(missing, []);
 });
 
 function withoutCode(text: string): string {

@@ -3,14 +3,14 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { settingsInHowTos } from "../../hack/lib/how-to-settings.ts";
+import { settingsInDocs } from "../../hack/lib/doc-settings.ts";
 import { readConfig } from "./config.ts";
 
-test("the agent accepts the settings that the how-tos show", async (t) => {
-  const dir = mkdtempSync(join(tmpdir(), "forage-how-to-"));
+test("the agent accepts the settings that the documentation shows", async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), "forage-docs-"));
   t.after(() => rmSync(dir, { recursive: true }));
-  const examples = settingsInHowTos("agent.yaml");
-  assert.ok(examples.length >= 2, "examples are found");
+  const examples = settingsInDocs("agent.yaml");
+  assert.ok(examples.length >= 5, "examples are found");
   for (const { page, text } of examples) {
     const file = join(dir, "agent.yaml");
     const coordinator = /^coordinator:/m.test(text) ? "" : "coordinator: 10.0.0.1:7600\n";

@@ -3,14 +3,14 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { settingsInHowTos } from "../../hack/lib/how-to-settings.ts";
+import { settingsInDocs } from "../../hack/lib/doc-settings.ts";
 import { readConfig } from "./config.ts";
 
-test("the coordinator accepts the settings that the how-tos show", (t) => {
-  const dir = mkdtempSync(join(tmpdir(), "forage-how-to-"));
+test("the coordinator accepts the settings that the documentation shows", (t) => {
+  const dir = mkdtempSync(join(tmpdir(), "forage-docs-"));
   t.after(() => rmSync(dir, { recursive: true }));
-  const examples = settingsInHowTos("coordinator.yaml");
-  assert.ok(examples.length >= 2, "examples are found");
+  const examples = settingsInDocs("coordinator.yaml");
+  assert.ok(examples.length >= 8, "examples are found");
   for (const { page, text } of examples) {
     const file = join(dir, "coordinator.yaml");
     writeFileSync(file, `dataDir: /var/lib/x\n${text}`);
