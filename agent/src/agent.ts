@@ -341,11 +341,12 @@ export class Agent {
 
   #makeLink(): CoordinatorLink {
     const { config, version, sessionId, clock, random, services, gateway, log } = this.#parts;
-    const coordinators = this.#parts.coordinators ?? CoordinatorAddresses.of(config, random);
     const { nodeName, joinTokenFile: tokenFile } = config;
+    const configured = [config.coordinator, ...config.coordinators];
+    const coordinators = this.#parts.coordinators ?? new CoordinatorAddresses({ configured, random });
     return new CoordinatorLink({
       enroll: coordinators.with({ nodeName, tokenFile, files: this.#identity, mayJoin: this.#parts.mayJoin }),
-      onUnavailable: () => coordinators.moveOn(),
+      coordinators,
       agentVersion: version,
       bootId: this.#capacity.bootId,
       journal: this.#journal,

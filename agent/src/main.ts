@@ -23,6 +23,7 @@ import { HostClaim, HostConflict, networkNamespace } from "./host-sharing/host-c
 import { holdDataDirectory } from "./instance-lock.ts";
 import type { JournalKey } from "./journal/journal-key.ts";
 import { CoordinatorAddresses } from "./link/coordinator-addresses.ts";
+import { KnownCoordinators } from "./link/known-coordinators.ts";
 import { IdentityFiles } from "./link/node-identity.ts";
 import { HostNetwork } from "./network/host-network.ts";
 import { HostNetworkFiles } from "./network/network-files.ts";
@@ -77,7 +78,7 @@ async function main(): Promise<void> {
   });
   const { journalKey } = opened;
   const addresses = await findAddresses(config);
-  const coordinators = CoordinatorAddresses.of(config, Math.random);
+  const coordinators = await openCoordinators(config, log);
   const services = await openServices(config, addresses, log, damageReports.note);
   const helpers = await watchHelpers(config, log, damageReports);
   const runtime = await makeRuntime(config, log);
@@ -187,6 +188,18 @@ async function openNomadDriver(config: Config, log: AgentLog): Promise<DriverSoc
     clock: systemClock,
     log: (level, event, fields = {}) => log[level]({ ...fields }, event),
   });
+}
+
+/** Returns the coordinators of the configuration, and those that they have reported before. */
+async function openCoordinators(
+  { dataDir, coordinator, coordinators }: Config,
+  log: AgentLog,
+): Promise<CoordinatorAddresses> {
+  const known = await KnownCoordinators.open({
+    path: join(dataDir, "coordinators"),
+    onProblem: (err) => log.warn({ err }, "coordinators-not-saved"),
+  });
+  return new CoordinatorAddresses({ configured: [coordinator, ...coordinators], known, random: Math.random });
 }
 
 interface NodeParts {

@@ -55,6 +55,8 @@ export class FakeCoordinator {
   /** Every status, in the order they came. */
   readonly history: PodStatus[] = [];
   readonly joins: string[] = [];
+  /** The addresses that it sends. */
+  coordinators: { addresses: string[] } | undefined;
   /** The newest report. */
   node: NodeReport | undefined;
   /** The number of node reports, without those of hellos. */
@@ -318,9 +320,8 @@ export class FakeCoordinator {
     this.node = hello.node;
     this.onHello();
     const { clusterId, revision } = this;
-    stream.write({
-      message: { $case: "welcome", value: { clusterId, heartbeatIntervalMs: HEARTBEAT_MS } },
-    });
+    const value = { clusterId, heartbeatIntervalMs: HEARTBEAT_MS, coordinators: this.coordinators };
+    stream.write({ message: { $case: "welcome", value } });
     stream.write({
       message: {
         $case: "snapshot",

@@ -46,7 +46,7 @@ export class LinkUnderTest {
     this.journal = journal;
     this.identity = new IdentityFiles(join(dir, "identity"));
     const addresses = ports.map((port) => ({ host: "127.0.0.1", port }));
-    const coordinators = new CoordinatorAddresses(addresses, 0);
+    const coordinators = new CoordinatorAddresses({ configured: addresses, random: () => 0 });
     this.link = new CoordinatorLink({
       enroll: coordinators.with({
         nodeName: "node-1",
@@ -54,7 +54,7 @@ export class LinkUnderTest {
         files: this.identity,
         mayJoin: (authority: string) => this.mayJoin(authority),
       }),
-      onUnavailable: () => coordinators.moveOn(),
+      coordinators,
       agentVersion: "0",
       bootId: "boot",
       sessionId: "session",

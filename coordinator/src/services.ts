@@ -58,6 +58,7 @@ export function addServices(
   serving: ServeOptions,
   further: readonly FurtherService[] = [],
 ): void {
+  const { coordinators } = options;
   // Agents of an adjacent version, Linkerd's proxies and clients of standard services may send more: that is ignored.
   const checking = { ...serving, unknownFields: new UnknownFields() };
   serve(server, ForageServiceService, forageService(options.forage), checking);
@@ -94,7 +95,7 @@ export function addServices(
     server,
     SharedAgentService,
     {
-      connect: (requests, context) => connect(requests, context, options.connect),
+      connect: (requests, context) => connect(requests, context, { ...options.connect, coordinators }),
       renew: (request, context) => renew(request, context, options.enroll),
       serve: (requests, context) => options.broker.serve(requests, context),
     },

@@ -3,13 +3,9 @@ import { channelCredentials } from "@forage/identity/credentials";
 import { AgentServiceClient, EnrollmentServiceClient } from "@forage/proto/forage/agent/v1/agent";
 import { WorkspaceNodeServiceClient } from "@forage/proto/forage/workspaces/v1/workspaces";
 import { Client, type ClientOptions, type ServiceError, status } from "@grpc/grpc-js";
+import { type CoordinatorAddress, textOf } from "./coordinator-address.ts";
 import { LinkError } from "./link-error.ts";
 import type { NodeIdentity } from "./node-identity.ts";
-
-export interface CoordinatorAddress {
-  readonly host: string;
-  readonly port: number;
-}
 
 // A cut connection is noticed within 15 s, on both sides, whether or not there is anything to say.
 const KEEPALIVE_MS = 10_000;
@@ -33,7 +29,7 @@ const CHANNEL_OPTIONS: ClientOptions = {
 export function openAgentClient(address: CoordinatorAddress, identity: NodeIdentity): AgentServiceClient {
   const { pair, caPem } = identity;
   const credentials = channelCredentials({ caPem, certPem: pair.chainPem, keyPem: pair.keyPem });
-  return new AgentServiceClient(target(address), credentials, CHANNEL_OPTIONS);
+  return new AgentServiceClient(textOf(address), credentials, CHANNEL_OPTIONS);
 }
 
 /** The data that the coordinator may send before this side has taken it. With HTTP/2's default each 64 KiB wait for a round trip. */
@@ -46,22 +42,25 @@ export function openWorkspaceClient(
 ): WorkspaceNodeServiceClient {
   const credentials = channelCredentials({ caPem, certPem: pair.chainPem, keyPem: pair.keyPem });
   const window = { "grpc-node.flow_control_window": CONTENT_WINDOW_BYTES };
-  return new WorkspaceNodeServiceClient(target(address), credentials, { ...CHANNEL_OPTIONS, ...window });
+  return new WorkspaceNodeServiceClient(textOf(address), credentials, { ...CHANNEL_OPTIONS, ...window });
 }
 
 /** A channel for Destination alone: thousands of streams must not share a window with the node's own. */
 export function openDestinationChannel(address: CoordinatorAddress, { pair, caPem }: NodeIdentity): Client {
   const credentials = channelCredentials({ caPem, certPem: pair.chainPem, keyPem: pair.keyPem });
-  return new Client(target(address), credentials, CHANNEL_OPTIONS);
+  return new Client(textOf(address), credentials, CHANNEL_OPTIONS);
 }
 
 export function openEnrollmentClient(address: CoordinatorAddress, caPem: string): EnrollmentServiceClient {
-  return new EnrollmentServiceClient(target(address), channelCredentials({ caPem }), CHANNEL_OPTIONS);
+  return new EnrollmentServiceClient(textOf(address), channelCredentials({ caPem }), CHANNEL_OPTIONS);
 }
 
 export function isServiceError(error: unknown): error is ServiceError {
   return error instanceof Error && "code" in error && typeof error.code === "number" && "details" in error;
 }
+
+/** The trailer with which a coordinator that follows says that only the one that leads was lost. */
+const OF_LEADER_KEY = "forage-of-leader";
 
 /** Translates the error of a failed call into the link's error. */
 export function toLinkError(error: unknown): LinkError {
@@ -78,7 +77,10 @@ export function toLinkError(error: unknown): LinkError {
     case status.UNIMPLEMENTED:
       return new LinkError("PROTOCOL", details, { cause: error });
     default:
-      return new LinkError("UNAVAILABLE", withClockAdvice(details), { cause: error });
+      return new LinkError("UNAVAILABLE", withClockAdvice(details), {
+        cause: error,
+        isOfLeader: code === status.UNAVAILABLE && error.metadata.get(OF_LEADER_KEY).length > 0,
+      });
   }
 }
 
@@ -92,8 +94,4 @@ function withClockAdvice(details: string): string {
     "the certificate of the coordinator or of its authority is not valid by this host's clock: compare the clocks of both hosts and " +
     "set the one that is wrong; the coordinator makes itself a new certificate soon after its clock is set; this host's pods keep running";
   return `${advice} (${details})`;
-}
-
-function target({ host, port }: CoordinatorAddress): string {
-  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
 }

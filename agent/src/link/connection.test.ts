@@ -3,7 +3,8 @@ import { PassThrough } from "node:stream";
 import { test } from "node:test";
 import { VirtualClock } from "@forage/common/virtual-clock";
 import { type AgentServiceClient, Hello, type Welcome } from "@forage/proto/forage/agent/v1/agent";
-import { Connection } from "./connection.ts";
+import { connectivityState } from "@grpc/grpc-js";
+import { Connection, type OpenOptions } from "./connection.ts";
 
 test("closing a connection closes its channel", async () => {
   const client = new FakeClient();
@@ -31,6 +32,23 @@ test("a call that the coordinator accepts and never answers times out after 15 s
   assert.equal(client.isClosed, true);
 });
 
+test("a coordinator that is not reached within the limit is given up, and one that only answers late is not", async () => {
+  const clock = new VirtualClock();
+  const away = new FakeClient();
+  const refused = assert.rejects(
+    open(away, { clock, connectLimitMs: 3_000 }),
+    /no connection within 3000 ms/,
+  );
+  const slow = new FakeClient();
+  slow.state = connectivityState.READY;
+  const opened = open(slow, { clock, connectLimitMs: 3_000 });
+  await clock.run(3_000);
+  await refused;
+  slow.call.push({ message: { $case: "welcome", value: { clusterId: "c" } as Welcome } });
+  await opened;
+  assert.equal(clock.pending, 0);
+});
+
 test("an answer in time leaves no timer", async () => {
   const client = new FakeClient();
   const clock = new VirtualClock();
@@ -47,9 +65,10 @@ test("a stop before the call gives it up at once", async () => {
 
 function open(
   client: FakeClient,
-  { clock = new VirtualClock(), signal = new AbortController().signal } = {},
+  { clock = new VirtualClock(), signal = new AbortController().signal, ...more }: Partial<OpenOptions> = {},
 ): Promise<Connection> {
-  return Connection.open(client as unknown as AgentServiceClient, Hello.fromPartial({}), { clock, signal });
+  const options = { clock, signal, ...more };
+  return Connection.open(client as unknown as AgentServiceClient, Hello.fromPartial({}), options);
 }
 
 /** A call that answers with what is pushed, and breaks when it is cancelled. */
@@ -73,6 +92,11 @@ class FakeCall extends PassThrough {
 class FakeClient {
   readonly call = new FakeCall();
   isClosed = false;
+  state = connectivityState.CONNECTING;
+
+  getChannel() {
+    return { getConnectivityState: () => this.state };
+  }
 
   connect(): FakeCall {
     return this.call;

@@ -6,7 +6,7 @@ import type {
   NodeReport,
   Welcome,
 } from "@forage/proto/forage/agent/v1/agent";
-import type { ClientDuplexStream } from "@grpc/grpc-js";
+import { type ClientDuplexStream, connectivityState } from "@grpc/grpc-js";
 import type { Clock } from "../clock.ts";
 import { toLinkError } from "./client.ts";
 import { LinkError } from "./link-error.ts";
@@ -15,6 +15,13 @@ export type Downward = NonNullable<ConnectResponse["message"]>;
 export type Upward = NonNullable<ConnectRequest["message"]>;
 
 const WELCOME_TIMEOUT_MS = 15_000;
+
+export interface OpenOptions {
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  /** The time for connecting, which is a part of the time until the welcome. Default: no limit of its own. */
+  readonly connectLimitMs?: number | undefined;
+}
 
 /** One Connect stream on a channel of its own, from hello to end. */
 export class Connection {
@@ -47,11 +54,19 @@ export class Connection {
   static async open(
     client: AgentServiceClient,
     hello: Hello,
-    { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
+    { clock, signal, connectLimitMs }: OpenOptions,
   ): Promise<Connection> {
     const call = client.connect();
     const cancel = () => call.cancel();
     const cancelTimeout = clock.schedule(WELCOME_TIMEOUT_MS, cancel);
+    let isLate = false;
+    const cancelLimit =
+      connectLimitMs === undefined
+        ? () => {}
+        : clock.schedule(connectLimitMs, () => {
+            isLate = client.getChannel().getConnectivityState(false) !== connectivityState.READY;
+            if (isLate) cancel();
+          });
     signal.addEventListener("abort", cancel, { once: true });
     try {
       if (signal.aborted) cancel();
@@ -66,9 +81,11 @@ export class Connection {
       call.on("error", () => undefined);
       call.cancel();
       client.close();
+      if (isLate) throw new LinkError("UNAVAILABLE", `no connection within ${connectLimitMs} ms`);
       throw toLinkError(error);
     } finally {
       cancelTimeout();
+      cancelLimit();
       signal.removeEventListener("abort", cancel);
     }
   }

@@ -12,6 +12,7 @@ import type { AssignedPods } from "./assigned-pods.ts";
 import type { AssignmentReader } from "./assignment-reader.ts";
 import { openAgentClient, toLinkError } from "./client.ts";
 import { Connection } from "./connection.ts";
+import type { CoordinatorAddresses } from "./coordinator-addresses.ts";
 import { encodeStatus } from "./encode-status.ts";
 import { type EnrollOptions, enroll, freshToken } from "./enroll.ts";
 import { LinkError } from "./link-error.ts";
@@ -47,8 +48,8 @@ export interface LinkOptions {
   /** Called with the reason why assignments can't be written to disk; undefined after a successful write. */
   readonly assignmentsHealth: (problem: string | undefined) => void;
   readonly events: LinkEvents;
-  /** Called when the coordinator at the address can't be reached or has ended the connection. */
-  readonly onUnavailable?: () => void;
+  /** The coordinators of the cluster, of which `enroll` has the address of the current one. Default: there is one. */
+  readonly coordinators?: Pick<CoordinatorAddresses, "all" | "learn" | "moveOn" | "redraw">;
   /** Opens the channel that a connection uses. Default: mutual TLS to the coordinator's address. */
   readonly openClient?: typeof openAgentClient;
 }
@@ -69,6 +70,13 @@ const RENEW_AGAIN_MS = 60_000;
 const RENEW_ASKED_SPREAD_MS = 10_000;
 // A coordinator that hands out certificates which are due at once must not keep us both busy.
 const RENEW_LEAST_MS = 10_000;
+const LOOK_MS = 30_000;
+// Where there are others, one that does not answer costs less than the time in which its absence would count against the host.
+const CONNECT_LIMIT_MS = 3_000;
+// Hosts that had to move, or have learnt of a new coordinator, draw one again: a rolling upgrade leaves the first ones to be upgraded
+// empty. By then it is over, and open sessions end only once.
+const REDRAW_LEAST_MS = 120_000;
+const REDRAW_SPREAD_MS = 240_000;
 
 /** Keeps the agent connected: joins if it must, connects, renews its certificate, and comes back after every failure. */
 export class CoordinatorLink {
@@ -77,6 +85,8 @@ export class CoordinatorLink {
   /** The coordinator's reason for the last refusal. */
   #refusal: string | undefined;
   #connection: Connection | undefined;
+  /** By the monotonic clock; undefined: it stays where it is. */
+  #redrawAtMs: number | undefined;
 
   constructor(options: LinkOptions) {
     this.#options = options;
@@ -114,14 +124,36 @@ export class CoordinatorLink {
       } catch (error) {
         if (signal.aborted) return;
         const failure = toLinkError(error);
-        if (failure.retryable) this.#options.onUnavailable?.();
-        else capMs = REFUSED_CAP_MS;
+        if (!failure.retryable) capMs = REFUSED_CAP_MS;
+        this.#moveOn(failure);
         this.#refusal = failure.code === "REFUSED" ? failure.message : undefined;
         this.#become({ kind: "failed", code: failure.code, message: failure.message });
       }
       failures += 1;
       await pause(clock, random() * backOffMs(failures + 1, { baseMs: RECONNECT_BASE_MS, capMs }), signal);
     }
+  }
+
+  /** A coordinator that refuses a host may have a wrong clock or an old copy of the store, which the others have not. */
+  #moveOn({ isOfLeader, code }: LinkError): void {
+    const { coordinators } = this.#options;
+    if (coordinators === undefined || isOfLeader || code === "NO_IDENTITY" || code === "DISK") return;
+    coordinators.moveOn();
+    this.#redrawLater();
+  }
+
+  #learn(addresses: readonly string[]): void {
+    if (this.#options.coordinators?.learn(addresses) === true) this.#redrawLater();
+  }
+
+  /** A new time to draw a coordinator again is noticed after so long. */
+  #lookMs(): number {
+    return this.#options.coordinators === undefined ? Number.POSITIVE_INFINITY : LOOK_MS;
+  }
+
+  #redrawLater(): void {
+    const { clock, random } = this.#options;
+    this.#redrawAtMs = clock.monotonicMs() + REDRAW_LEAST_MS + random() * REDRAW_SPREAD_MS;
   }
 
   /** Returns the stored identity if it is still valid. Otherwise enrolls with an unused token. */
@@ -171,11 +203,14 @@ export class CoordinatorLink {
       while (!signal.aborted) {
         const renewed = await this.#until(current, identity, leastMs, signal);
         if (renewed === undefined) return;
-        const next = await this.#connect(renewed, signal);
+        const next =
+          renewed === "redraw" ? await this.#redraw(identity, signal) : await this.#connect(renewed, signal);
+        if (next === undefined) continue;
         current.connection.close();
         await current.ended.catch(() => undefined);
-        identity = renewed;
         current = next;
+        if (renewed === "redraw") continue;
+        identity = renewed;
         leastMs = RENEW_LEAST_MS;
       }
     } finally {
@@ -185,13 +220,30 @@ export class CoordinatorLink {
     }
   }
 
-  /** Serves the stream until a new certificate is there (given back), the stream breaks (rejects) or the signal aborts. */
+  /** Connects to another coordinator while the present one serves. Undefined: it stays where it is. */
+  async #redraw(identity: NodeIdentity, signal: AbortSignal): Promise<Serving | undefined> {
+    this.#redrawAtMs = undefined;
+    const goBack = this.#options.coordinators?.redraw();
+    if (goBack === undefined) return undefined;
+    try {
+      return await this.#connect(identity, signal);
+    } catch {
+      goBack();
+      this.#redrawLater();
+      return undefined;
+    }
+  }
+
+  /**
+   * Serves the stream until a new certificate is there (given back), another coordinator is to be drawn, the stream breaks (rejects) or
+   * the signal aborts.
+   */
   async #until(
     current: Serving,
     identity: NodeIdentity,
     leastMs: number,
     signal: AbortSignal,
-  ): Promise<NodeIdentity | undefined> {
+  ): Promise<NodeIdentity | "redraw" | undefined> {
     const { clock, random, enroll: options, events } = this.#options;
     const draw = random();
     let waitMs = Math.max(leastMs, renewAtMs(identity.pair, draw, NODE_RENEW_AT) - clock.nowMs());
@@ -199,10 +251,18 @@ export class CoordinatorLink {
     while (!signal.aborted) {
       const waiting = new AbortController();
       const wakers = [signal, waiting.signal, ...(isAsked ? [] : [current.asked])];
-      await Promise.race([current.ended, pause(clock, Math.max(0, waitMs), AbortSignal.any(wakers))]).finally(
-        () => waiting.abort(),
+      const endsMs = clock.monotonicMs() + Math.max(0, waitMs);
+      const restMs = Math.min(Math.max(0, waitMs), this.#lookMs());
+      await Promise.race([current.ended, pause(clock, restMs, AbortSignal.any(wakers))]).finally(() =>
+        waiting.abort(),
       );
       if (signal.aborted) return undefined;
+      const nowMs = clock.monotonicMs();
+      if (nowMs >= (this.#redrawAtMs ?? Number.POSITIVE_INFINITY)) return "redraw";
+      if (nowMs < endsMs && (isAsked || !current.asked.aborted)) {
+        waitMs = endsMs - nowMs;
+        continue;
+      }
       if (!isAsked && current.asked.aborted) {
         isAsked = true;
         waitMs = Math.max(leastMs, random() * RENEW_ASKED_SPREAD_MS);
@@ -230,7 +290,9 @@ export class CoordinatorLink {
     if (this.#state.kind !== "connected") this.#become({ kind: "connecting" });
     outbox.clear();
     const client = openClient(options.address, identity);
-    const connection = await Connection.open(client, this.#hello(), { clock, signal });
+    const isAlone = (this.#options.coordinators?.all.length ?? 1) === 1;
+    const connectLimitMs = isAlone ? undefined : CONNECT_LIMIT_MS;
+    const connection = await Connection.open(client, this.#hello(), { clock, signal, connectLimitMs });
     try {
       this.#assertOurs(connection.welcome);
     } catch (error) {
@@ -239,6 +301,7 @@ export class CoordinatorLink {
     }
     this.#refusal = undefined;
     this.#connection = connection;
+    this.#learn(connection.welcome.coordinators?.addresses ?? []);
     this.#become({ kind: "connected", certificateEndsMs: identity.pair.notAfterMs });
     const asked = new AbortController();
     const ended = serveStream(
@@ -267,6 +330,7 @@ export class CoordinatorLink {
       prefetcher,
       removeClaims,
       renewSoon,
+      learnCoordinators: (addresses) => this.#learn(addresses),
       openSession,
       assignmentsHealth,
     };

@@ -5,7 +5,8 @@ import { createKeyAndCsr } from "@forage/identity/csr";
 import { type JoinToken, parseJoinToken } from "@forage/identity/join-token";
 import { probeServer } from "@forage/identity/probe-server";
 import type { JoinRequest, JoinResponse } from "@forage/proto/forage/agent/v1/agent";
-import { type CoordinatorAddress, openEnrollmentClient, toLinkError } from "./client.ts";
+import { openEnrollmentClient, toLinkError } from "./client.ts";
+import type { CoordinatorAddress } from "./coordinator-address.ts";
 import { LinkError } from "./link-error.ts";
 import type { IdentityFiles, NodeIdentity, PendingKey } from "./node-identity.ts";
 

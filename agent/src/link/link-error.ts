@@ -21,11 +21,18 @@ export class LinkError extends Error {
   readonly code: LinkErrorCode;
   /** Whether the same may succeed soon with nothing changed by the operator. */
   readonly retryable: boolean;
+  /** The coordinator that was called is well, and the one that leads is not: another one would not help. */
+  readonly isOfLeader: boolean;
 
-  constructor(code: LinkErrorCode, message: string, options: { cause?: unknown } = {}) {
+  constructor(
+    code: LinkErrorCode,
+    message: string,
+    options: { readonly cause?: unknown; readonly isOfLeader?: boolean } = {},
+  ) {
     super(message, { cause: options.cause });
     this.name = "LinkError";
     this.code = code;
+    this.isOfLeader = options.isOfLeader ?? false;
     this.retryable = code === "UNAVAILABLE" || code === "DISK";
   }
 }

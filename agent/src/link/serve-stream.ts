@@ -36,6 +36,8 @@ export interface StreamOptions {
   readonly removeClaims: (claims: readonly ClaimRef[]) => void;
   /** Called when the coordinator requests a renewal of the node's certificate. */
   readonly renewSoon: () => void;
+  /** Called with the addresses of the cluster's coordinators. */
+  readonly learnCoordinators: (addresses: readonly string[]) => void;
   readonly openSession: (request: SessionRequest, connection: Connection) => void;
   /** Called with the reason why assignments can't be written to disk; undefined after a successful write. */
   readonly assignmentsHealth: (problem: string | undefined) => void;
@@ -77,6 +79,9 @@ export async function serveStream(connection: Connection, options: StreamOptions
           break;
         case "certificateRenewal":
           options.renewSoon();
+          break;
+        case "coordinators":
+          options.learnCoordinators(message.value.addresses);
           break;
         case "identityTokens":
           takeTokens(message.value, intake, options);

@@ -40,6 +40,10 @@ export interface ConnectOptions {
   readonly history: HistoryGuard;
   readonly gate: StartGate;
   readonly heartbeatIntervalMs: number;
+  /** The addresses of all coordinators, for agents. Default: there is one. */
+  readonly coordinators?:
+    | { addresses(): readonly string[] | undefined; onAddresses(run: () => void): () => void }
+    | undefined;
   /** Default: the authority is not replaced. */
   readonly authorityRoll?: Pick<AuthorityRoll, "nextPin"> | undefined;
 }
@@ -132,8 +136,12 @@ async function firstReport(node: string, hello: Hello, options: ConnectOptions):
   writing.catch(() => undefined);
 }
 
-function welcome({ clusterId, heartbeatIntervalMs, history }: ConnectOptions) {
-  return { clusterId, heartbeatIntervalMs, lineage: history.lineage };
+function welcome({ clusterId, heartbeatIntervalMs, history, coordinators }: ConnectOptions) {
+  const addresses = coordinators?.addresses();
+  return {
+    ...{ clusterId, heartbeatIntervalMs, lineage: history.lineage },
+    coordinators: addresses && { addresses: [...addresses] },
+  };
 }
 
 async function* send(
@@ -156,6 +164,8 @@ async function* send(
     yield { message: { $case: "snapshot", value: { ...value, lineage: markOf(value.revision) } } };
   let told: number | undefined;
   let renewal: string | undefined;
+  let known = textOf(options.coordinators?.addresses());
+  const stopLearning = options.coordinators?.onAddresses(() => session.wake.raise());
   const stopReading = services.read(() => session.wake.raise());
   const wake = (): void => {
     session.podsChanged = true;
@@ -180,6 +190,11 @@ async function* send(
       const due = dueRenewal(node, options);
       if (due !== undefined && due !== renewal) yield { message: { $case: "certificateRenewal", value: {} } };
       renewal = due;
+      const addresses = options.coordinators?.addresses() ?? [];
+      if (addresses.length > 0 && textOf(addresses) !== known) {
+        known = textOf(addresses);
+        yield { message: { $case: "coordinators", value: { addresses: [...addresses] } } };
+      }
       const { version, messages } = services.after(told);
       told = version;
       yield* messages;
@@ -194,7 +209,12 @@ async function* send(
     stopReading();
     stopMeasuring();
     stopPrefetching();
+    stopLearning?.();
   }
+}
+
+function textOf(addresses: readonly string[] = []): string {
+  return addresses.toSorted().join();
 }
 
 /** Returns the authority by which the node has to renew its certificate; undefined: it may use the one that it has. */

@@ -60,6 +60,30 @@ test("takes reports of coordinators only, and of a limited number and size", () 
   assert.equal(table.list()[1]?.name, "c24", "those that have been silent for the longest time are dropped");
 });
 
+test("agents learn the addresses of all coordinators once these have had the time to report, and each change", () => {
+  const { table, clock } = aTable();
+  let changes = 0;
+  const stop = table.onAddresses(() => changes++);
+  const reports = (...names: string[]): void => {
+    for (const name of names) table.report(aReport(name), coordinator(`id-${name}`));
+  };
+  reports("c2", "c3");
+  assert.deepEqual([table.addresses(), changes], [undefined, 0]);
+  clock.advance(11_000);
+  reports("c3", "c2");
+  assert.deepEqual([table.addresses(), changes], [["10.0.0.1:7600", "c3:7600", "c2:7600"], 1]);
+  reports("c2", "c3");
+  assert.equal(changes, 1, "the order is no change");
+  clock.advance(601_000);
+  reports("c2");
+  assert.deepEqual([table.addresses(), changes], [["10.0.0.1:7600", "c2:7600"], 2]);
+  clock.advance(601_000);
+  assert.equal(table.addresses(), undefined, "there are no others");
+  stop();
+  reports("c3");
+  assert.equal(changes, 2);
+});
+
 function aTable() {
   const clock = new VirtualClock();
   let health: StoreHealth = { status: "ok" };

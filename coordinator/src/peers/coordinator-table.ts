@@ -35,6 +35,10 @@ const SILENT_MS = 10_000;
 const BEHIND_MS = 5_000;
 /** A coordinator that was removed from the cluster is shown for this time. */
 const FORGET_MS = 3_600_000;
+/** Agents try a coordinator that is away for this time. An upgrade and a boot of its host take less. */
+const KEEP_MS = 600_000;
+/** The same as in the agent. */
+const AGENT_ADDRESSES_MAX = 16;
 /** Three are usual, and etcd has no more than nine members. */
 const MAX_FOLLOWERS = 16;
 const MAX_ADDRESSES = 32;
@@ -44,12 +48,16 @@ const MAX_TEXT_LENGTH = 300;
 export class CoordinatorTable {
   readonly #options: CoordinatorTableOptions;
   readonly #sinceMs: number;
+  readonly #beganMs: number;
+  readonly #listeners = new Set<() => void>();
+  #addressesTold = "";
   /** By the coordinator's id. */
   readonly #followers = new Map<string, Follower>();
 
   constructor(options: CoordinatorTableOptions) {
     this.#options = options;
     this.#sinceMs = options.clock.nowMs();
+    this.#beganMs = options.clock.monotonicMs();
   }
 
   /** Takes the report of a coordinator that follows. Throws PERMISSION_DENIED for other callers, and INVALID. */
@@ -66,6 +74,7 @@ export class CoordinatorTable {
       ...{ reportedMs: clock.monotonicMs(), seenAtMs: clock.nowMs() },
     });
     this.#forget();
+    this.#look();
     return { decides: decides() };
   }
 
@@ -75,6 +84,33 @@ export class CoordinatorTable {
     const followers = [...this.#followers.values()].map((it) => this.#followerView(it));
     followers.sort((a, b) => compare(placeOf(a), placeOf(b)));
     return [this.#ownView(), ...followers];
+  }
+
+  /**
+   * Returns the addresses of the coordinators that report, the preferred one of each first. Undefined if there are no others, and until
+   * they have had the time to report: a shorter list would have agents forget coordinators.
+   */
+  addresses(): readonly string[] | undefined {
+    const { clock, own } = this.#options;
+    const nowMs = clock.monotonicMs();
+    const present = [...this.#followers.values()].filter(({ reportedMs }) => nowMs - reportedMs <= KEEP_MS);
+    if (nowMs - this.#beganMs < SILENT_MS || present.length === 0) return undefined;
+    const lists = [own.addresses, ...present.map(({ report }) => report.addresses)];
+    const preferred = lists.flatMap(([first]) => first ?? []);
+    return [...new Set([...preferred, ...lists.flat()])].slice(0, AGENT_ADDRESSES_MAX);
+  }
+
+  /** Calls the function when `addresses` has changed. Returns a function that ends it. */
+  onAddresses(run: () => void): () => void {
+    this.#listeners.add(run);
+    return () => this.#listeners.delete(run);
+  }
+
+  #look(): void {
+    const now = this.addresses()?.toSorted().join() ?? "";
+    if (now === this.#addressesTold) return;
+    this.#addressesTold = now;
+    for (const run of this.#listeners) run();
   }
 
   #ownView(): wire.Coordinator {
