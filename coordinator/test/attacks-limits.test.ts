@@ -53,12 +53,12 @@ const limits: Readonly<Record<string, () => Limit>> = {
   },
   "log and exec sessions that wait for one node": () => {
     const { open } = sessionBroker();
-    return { ofCaller: 16, total: 64, take: (caller) => open("n1", caller) };
+    return { ofCaller: 32, total: 64, take: (caller) => open("n1", caller) };
   },
   "log and exec sessions over all nodes": () => {
     const { open } = sessionBroker();
     let node = 0;
-    return { ofCaller: 200, total: 1_000, take: (caller) => open(`n${node++}`, caller) };
+    return { ofCaller: 500, total: 1_000, take: (caller) => open(`n${node++}`, caller) };
   },
 };
 

@@ -52,6 +52,16 @@ test("sends nothing of an image that is damaged", async () => {
   }
 });
 
+test("reads no document that is larger than a manifest can be", async () => {
+  const host = aHost();
+  const large = host.store(Buffer.alloc(1024 * 1024 + 1, " "));
+  host.images.set(NAME, digestOf(large));
+  await assert.rejects(host.send("shop", []), /is larger than 1048576 bytes/);
+  const largest = host.store(Buffer.alloc(1024 * 1024, " "));
+  host.images.set(NAME, digestOf(largest));
+  await assert.rejects(host.send("shop", []), /is not a JSON object/);
+});
+
 /** A host with one image of two layers, for the namespace `shop`. */
 function aHost() {
   const content = new Map<string, Buffer>();

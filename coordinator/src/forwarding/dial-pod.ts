@@ -35,7 +35,7 @@ export function openThrough(broker: Pick<SessionBroker, "open">): OpenInPod {
     broker.open(node, { podUid: uid, container: "", kind }, signal, callerOf(uid));
 }
 
-/** Visitors of a workspace share its places. */
+/** Visitors of a pod share its places. */
 function callerOf(uid: string): string {
-  return `workspace ${uid}`;
+  return `pod ${uid}`;
 }

@@ -152,6 +152,24 @@ test("what an old stream reported is not written once the node has a newer strea
   assert.equal(view.state.pod("shop", "a")?.status?.message, "old");
 });
 
+test("writes no status once a newer stream has taken over while the hello was written", async (t) => {
+  const view = await aView(t, { nodes: [aNode({ name: "n1" })], pods: [aPod({ name: "a" })] });
+  const disk = new FaultyDisk(view.store);
+  const gate = Promise.withResolvers<void>();
+  disk.gate = gate.promise;
+  let superseded = false;
+  const hello = Hello.fromPartial({ pods: [said("a", "hello")] });
+  const queue = queueOf(view, disk.store, [], () => superseded, hello);
+  queue.putStatuses([said("a", "later")]);
+  const flushed = queue.flush();
+  await until("the hello is being written", () => disk.tries > 0);
+  superseded = true;
+  gate.resolve();
+  await flushed;
+  await view.state.reached((await view.store.txn([], [])).revision).catch(() => {});
+  assert.notEqual(view.state.pod("shop", "a")?.status?.message, "later");
+});
+
 async function start(t: TestContext, pods: readonly string[]) {
   const elsewhere = aPod({ name: "elsewhere", node: "n2" });
   const view = await aView(t, {
@@ -176,6 +194,7 @@ function queueOf(
   store: Store,
   events: EventInput[],
   superseded = () => false,
+  hello = Hello.fromPartial({}),
 ): ReportQueue {
   return new ReportQueue({
     ...view,
@@ -183,7 +202,7 @@ function queueOf(
     log: pino({ level: "silent" }),
     events: { record: (event) => events.push(event) },
     node: "n1",
-    hello: Hello.fromPartial({}),
+    hello,
     superseded,
   });
 }

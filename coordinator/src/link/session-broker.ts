@@ -24,9 +24,10 @@ const CHANNEL_CAPACITY = 16;
 const OPEN_TIMEOUT_MS = 10_000;
 /** Sessions at one time, over all nodes. */
 const MAX_TUNNELS = 1_000;
-const MAX_TUNNELS_OF_CALLER = 200;
-/** A part of the requests that may wait for one agent (`MAX_REQUESTS` of its session). */
-const MAX_WAITING_OF_CALLER = 16;
+/** As for the connections to workspaces: half of the places for one caller. */
+const MAX_TUNNELS_OF_CALLER = 500;
+/** Half of the requests that may wait for one agent (`MAX_REQUESTS` of its session). */
+const MAX_WAITING_OF_CALLER = 32;
 
 interface Waiting {
   readonly node: string;

@@ -70,6 +70,17 @@ test("throws the failure of the target, and ends the source", async () => {
   await ended;
 });
 
+test("throws when the target's stream ends without its end, and ends the source", async () => {
+  const source = aNode();
+  const target = aNode();
+  source.sends(DESCRIBED, ENDED);
+  target.sends(missing("sha256:1"));
+  const relayed = relayImage(source.session, () => target.session);
+  await target.receivesUntil("stdinClosed");
+  target.session.fromAgent.close();
+  await assert.rejects(relayed, { code: "UNAVAILABLE", message: /ended the transfer of the image early/ });
+});
+
 test("opens no target for an image that the source does not have", async () => {
   const source = aNode();
   source.sends(failed("image is not on this node"));
