@@ -46,7 +46,7 @@ import { isDispensable } from "./unreadable.ts";
  */
 export class ClusterView {
   readonly #resources = new IndexMap<ResourceEntry>(resourceGroups);
-  readonly #pods = new IndexMap<PodEntry>(podGroups);
+  readonly #pods = new IndexMap<PodEntry>(podGroups, ({ record }) => record.uid);
   readonly #statuses = new Map<string, PodStatusRecord>();
   readonly #nodes = new IndexMap<NodeEntry>();
   readonly #reports = new Map<string, NodeStatusRecord>();
@@ -92,7 +92,7 @@ export class ClusterView {
   }
 
   resources(namespace?: string): ResourceEntry[] {
-    return namespace === undefined ? [...this.#resources.values()] : this.#resources.group(`ns:${namespace}`);
+    return namespace === undefined ? this.#resources.values() : this.#resources.group(`ns:${namespace}`);
   }
 
   /** Workloads that refer to the object. */
@@ -125,11 +125,11 @@ export class ClusterView {
   }
 
   podByUid(uid: string): PodEntry | undefined {
-    return this.#pods.group(`uid:${uid}`)[0];
+    return this.#pods.byId(uid);
   }
 
   pods(namespace?: string): PodEntry[] {
-    return namespace === undefined ? [...this.#pods.values()] : this.#pods.group(`ns:${namespace}`);
+    return namespace === undefined ? this.#pods.values() : this.#pods.group(`ns:${namespace}`);
   }
 
   podCountOf(workload: string): number {
@@ -164,7 +164,7 @@ export class ClusterView {
   }
 
   nodes(): NodeEntry[] {
-    return [...this.#nodes.values()];
+    return this.#nodes.values();
   }
 
   rollout(id: string): RolloutEntry | undefined {
@@ -172,7 +172,7 @@ export class ClusterView {
   }
 
   rollouts(namespace?: string): RolloutEntry[] {
-    return namespace === undefined ? [...this.#rollouts.values()] : this.#rollouts.group(`ns:${namespace}`);
+    return namespace === undefined ? this.#rollouts.values() : this.#rollouts.group(`ns:${namespace}`);
   }
 
   activeRollouts(): RolloutEntry[] {
@@ -196,7 +196,7 @@ export class ClusterView {
   }
 
   apiTokens(): ApiTokenEntry[] {
-    return [...this.#tokens.values()];
+    return this.#tokens.values();
   }
 
   /** Called after each change with all that one revision changed. Returns how to stop. */
@@ -229,7 +229,7 @@ export class ClusterView {
     const before = this.#nodes.get(name);
     if (before === undefined) return;
     const after = { ...before, health };
-    this.#nodes.set(name, after);
+    this.#nodes.replace(name, after);
     if (notify) this.#publish([{ kind: "node", before, after }]);
   }
 
@@ -358,7 +358,7 @@ export class ClusterView {
     const before = this.#pods.get(PREFIXES.pods + name);
     if (before === undefined) return;
     const after = { ...before, ...statusOf(record) };
-    this.#pods.set(before.key, after);
+    this.#pods.replace(before.key, after);
     changes.push({ kind: "pod", before, after });
   }
 
@@ -383,7 +383,7 @@ export class ClusterView {
     const before = this.#nodes.get(name);
     if (before === undefined) return;
     const after = { ...before, report };
-    this.#nodes.set(name, after);
+    this.#nodes.replace(name, after);
     changes.push({ kind: "node", before, after });
   }
 

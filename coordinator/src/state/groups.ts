@@ -31,7 +31,7 @@ function targetGroups({ namespace, resource }: ResourceEntry["record"]): string[
 }
 
 export function podGroups({ record, workloadKey: workload, refs }: PodEntry): string[] {
-  const groups = [`ns:${record.namespace}`, `uid:${record.uid}`, `workload:${workload}`];
+  const groups = [`ns:${record.namespace}`, `workload:${workload}`];
   for (const ref of refs) groups.push(`ref:${objectKey(ref)}`);
   if (record.templateRef !== "") groups.push(templateGroup(podTemplateKey(workload, record.templateRef)));
   if (record.node !== "") groups.push(`node:${record.node}`);

@@ -31,6 +31,35 @@ test("a value that stays in its group keeps its place there", () => {
   assert.deepEqual(keys(map.group("x")), ["a", "b"]);
 });
 
+test("finds a value by its identifier until the value has another one or is removed", () => {
+  const map = new IndexMap<Item>(undefined, ({ groups: [id] }) => id);
+  map.set("a", item("a", "id-1"));
+  map.set("b", item("b"));
+  assert.equal(map.byId("id-1")?.key, "a");
+  map.set("a", item("a", "id-2"));
+  assert.equal(map.byId("id-1"), undefined);
+  assert.equal(map.byId("id-2")?.key, "a");
+  map.set("c", item("c", "id-2"));
+  map.set("a", undefined);
+  assert.equal(map.byId("id-2")?.key, "c", "the place of another value is not forgotten");
+  map.set("c", undefined);
+  assert.equal(map.byId("id-2"), undefined);
+});
+
+test("shows a replaced value by key, by group and by identifier, and adds none", () => {
+  const map = new IndexMap<Item>(
+    (value) => value.groups,
+    ({ key }) => key,
+  );
+  map.set("a", item("a", "x"));
+  const after = item("a", "x");
+  map.replace("a", after);
+  map.replace("b", item("b", "x"));
+  assert.equal(map.get("a"), after);
+  assert.equal(map.byId("a"), after);
+  assert.deepEqual(map.group("x"), [after]);
+});
+
 test("whatever is set and removed, groups hold what they should", () => {
   for (let seed = 0; seed < 50; seed++) {
     const random = randomOf(seed);
@@ -47,7 +76,7 @@ test("whatever is set and removed, groups hold what they should", () => {
         const expected = [...plain.values()].filter((v) => v.groups.includes(group));
         assert.deepEqual(keys(map.group(group)).sort(), keys(expected).sort());
       }
-      assert.deepEqual([...map.values()], [...plain.values()]);
+      assert.deepEqual(map.values(), [...plain.values()]);
     }
   }
 });

@@ -1,33 +1,46 @@
-/** Values by key, and keys by one or more groups; both kept in step. */
-export class IndexMap<V> {
-  readonly #values = new Map<string, V>();
-  readonly #groups = new Map<string, Set<string>>();
-  readonly #groupsOf: (value: V) => readonly string[];
+/** The place of one value. Groups refer to places, so replacing a value does not touch its groups. */
+interface Place<V> {
+  readonly key: string;
+  value: V;
+}
 
-  constructor(groupsOf: (value: V) => readonly string[] = () => []) {
+/** Values by key, by one or more groups, and by an identifier of their own; all kept in step. */
+export class IndexMap<V> {
+  readonly #places = new Map<string, Place<V>>();
+  readonly #groups = new Map<string, Set<Place<V>>>();
+  readonly #byId = new Map<string, Place<V>>();
+  readonly #groupsOf: (value: V) => readonly string[];
+  readonly #idOf: (value: V) => string | undefined;
+
+  constructor(
+    groupsOf: (value: V) => readonly string[] = () => [],
+    idOf: (value: V) => string | undefined = () => undefined,
+  ) {
     this.#groupsOf = groupsOf;
+    this.#idOf = idOf;
   }
 
   get size(): number {
-    return this.#values.size;
+    return this.#places.size;
   }
 
   get(key: string): V | undefined {
-    return this.#values.get(key);
+    return this.#places.get(key)?.value;
   }
 
-  values(): IterableIterator<V> {
-    return this.#values.values();
+  /** Returns the value that was set last with the identifier. */
+  byId(id: string): V | undefined {
+    return this.#byId.get(id)?.value;
+  }
+
+  /** Returns all values in the order in which their keys were added. */
+  values(): V[] {
+    return valuesOf(this.#places.values());
   }
 
   /** Returns all values of a group, in the order in which they were added. */
   group(name: string): V[] {
-    const found: V[] = [];
-    for (const key of this.#groups.get(name) ?? []) {
-      const value = this.#values.get(key);
-      if (value !== undefined) found.push(value);
-    }
-    return found;
+    return valuesOf(this.#groups.get(name) ?? []);
   }
 
   hasGroup(name: string): boolean {
@@ -40,26 +53,71 @@ export class IndexMap<V> {
 
   /** Sets or, with undefined, removes; returns what was there. */
   set(key: string, value: V | undefined): V | undefined {
-    const before = this.#values.get(key);
-    const oldGroups = before === undefined ? [] : this.#groupsOf(before);
-    const newGroups = value === undefined ? [] : this.#groupsOf(value);
-    for (const group of oldGroups) if (!newGroups.includes(group)) this.#leave(group, key);
-    for (const group of newGroups) if (!oldGroups.includes(group)) this.#enter(group, key);
-    if (value === undefined) this.#values.delete(key);
-    else this.#values.set(key, value);
+    const known = this.#places.get(key);
+    if (value === undefined) {
+      if (known !== undefined) this.#remove(known);
+      return known?.value;
+    }
+    if (known === undefined) {
+      this.#add({ key, value });
+      return undefined;
+    }
+    const before = known.value;
+    this.#move(known, before, value);
     return before;
   }
 
-  #enter(group: string, key: string): void {
-    const keys = this.#groups.get(group);
-    if (keys === undefined) this.#groups.set(group, new Set([key]));
-    else keys.add(key);
+  /** Sets a value whose groups and identifier are those of the present one. Does nothing without a present one. */
+  replace(key: string, value: V): void {
+    const place = this.#places.get(key);
+    if (place !== undefined) place.value = value;
   }
 
-  #leave(group: string, key: string): void {
-    const keys = this.#groups.get(group);
-    if (keys === undefined) return;
-    keys.delete(key);
-    if (keys.size === 0) this.#groups.delete(group);
+  #add(place: Place<V>): void {
+    this.#places.set(place.key, place);
+    for (const group of this.#groupsOf(place.value)) this.#enter(group, place);
+    const id = this.#idOf(place.value);
+    if (id !== undefined) this.#byId.set(id, place);
   }
+
+  #remove(place: Place<V>): void {
+    for (const group of this.#groupsOf(place.value)) this.#leave(group, place);
+    this.#forgetId(this.#idOf(place.value), place);
+    this.#places.delete(place.key);
+  }
+
+  #move(place: Place<V>, before: V, after: V): void {
+    const oldGroups = this.#groupsOf(before);
+    const newGroups = this.#groupsOf(after);
+    for (const group of oldGroups) if (!newGroups.includes(group)) this.#leave(group, place);
+    for (const group of newGroups) if (!oldGroups.includes(group)) this.#enter(group, place);
+    const [oldId, newId] = [this.#idOf(before), this.#idOf(after)];
+    if (oldId !== newId) this.#forgetId(oldId, place);
+    if (newId !== undefined) this.#byId.set(newId, place);
+    place.value = after;
+  }
+
+  #forgetId(id: string | undefined, place: Place<V>): void {
+    if (id !== undefined && this.#byId.get(id) === place) this.#byId.delete(id);
+  }
+
+  #enter(group: string, place: Place<V>): void {
+    const places = this.#groups.get(group);
+    if (places === undefined) this.#groups.set(group, new Set([place]));
+    else places.add(place);
+  }
+
+  #leave(group: string, place: Place<V>): void {
+    const places = this.#groups.get(group);
+    if (places === undefined) return;
+    places.delete(place);
+    if (places.size === 0) this.#groups.delete(group);
+  }
+}
+
+/** A loop, because `Array.from` with a function takes four times as long, and these are read at each evaluation. */
+function valuesOf<V>(places: Iterable<Place<V>>): V[] {
+  const values: V[] = [];
+  for (const { value } of places) values.push(value);
+  return values;
 }

@@ -22,8 +22,7 @@ export class ObjectsView {
 
   list(filter: { readonly namespace?: string; readonly kind?: ObjectKind } = {}): ObjectEntry[] {
     const { namespace, kind } = filter;
-    const found =
-      namespace !== undefined ? this.#objects.group(`ns:${namespace}`) : [...this.#objects.values()];
+    const found = namespace !== undefined ? this.#objects.group(`ns:${namespace}`) : this.#objects.values();
     return kind === undefined ? found : found.filter(({ name }) => name.kind === kind);
   }
 
@@ -33,7 +32,7 @@ export class ObjectsView {
 
   /** Keys of all versions there are records of. */
   versionKeys(): string[] {
-    return [...this.#versions.values()].map(({ owner, record }) => owner + record.version);
+    return this.#versions.values().map(({ owner, record }) => owner + record.version);
   }
 
   /** Returns all versions of the object that have records, including those of a deleted object. */

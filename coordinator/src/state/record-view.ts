@@ -36,7 +36,7 @@ export class RecordView<T> {
   }
 
   all(): RecordEntry<T>[] {
-    return [...this.#entries.values()];
+    return this.#entries.values();
   }
 
   apply(
