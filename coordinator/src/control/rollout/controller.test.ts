@@ -3,7 +3,14 @@ import { type TestContext, test } from "node:test";
 import { RolloutReason } from "@forage/proto/forage/store/v1/store";
 import { RolloutStatus } from "@forage/proto/forest/v1/forage";
 import { pino } from "pino";
-import { aJobEntry, aRollout, aServiceEntry, aWorkloadEntry } from "../../../test/support/entries.ts";
+import {
+  aJobEntry,
+  aNode,
+  aPod,
+  aRollout,
+  aServiceEntry,
+  aWorkloadEntry,
+} from "../../../test/support/entries.ts";
 import { settled, until } from "../../../test/support/until.ts";
 import { aView, type Contents, opsOf } from "../../../test/support/view.ts";
 import { applyKey } from "../../model/keys.ts";
@@ -11,6 +18,7 @@ import { toTimestamp } from "../../model/timestamp.ts";
 import type { RolloutEntry } from "../../state/entries.ts";
 import { UnschedulablePods } from "../placement/unschedulable-pods.ts";
 import { RolloutController } from "./controller.ts";
+import { FULL_EVALUATION_MS } from "./evaluation-cache.ts";
 
 const LIMIT = { timeout: 180_000 };
 
@@ -100,6 +108,49 @@ test("a service that is applied after its target waits for the first pod that se
   assert.equal(service?.status, RolloutStatus.IN_PROGRESS);
 });
 
+test("evaluates only the resources that changed, and all of them a second later", LIMIT, async (t) => {
+  const names = ["api", "web"];
+  const resources = names.map((name) => {
+    return { kind: "container_service", name, action: "create", specHash: "h1" };
+  });
+  const { store, clock, seen } = await start(t, {
+    resources: names.map((name) => aWorkloadEntry({ name })),
+    rollouts: [aRollout({ id: "r-1", resources })],
+  });
+  await until("all were evaluated", () => seen.length >= 2);
+  await settled();
+  clock.advance(1);
+  seen.length = 0;
+  await store.txn([], opsOf({ pods: [aPod({ name: "web-1", workload: "web" })] }));
+  await until("the changed one was evaluated", () => seen.length > 0);
+  await settled();
+  assert.deepEqual(seen, ["web"]);
+  seen.length = 0;
+  clock.advance(FULL_EVALUATION_MS);
+  await until("all were evaluated again", () => seen.length > 0);
+  await settled();
+  assert.deepEqual(seen, ["api", "web"]);
+  seen.length = 0;
+  clock.advance(10 * FULL_EVALUATION_MS);
+  await settled();
+  assert.deepEqual(seen, [], "nothing changed since");
+});
+
+test("evaluates all resources when a node is lost", LIMIT, async (t) => {
+  const target = { kind: "container_service", name: "web", action: "create", specHash: "h1" };
+  const { state, clock, seen } = await start(t, {
+    resources: [aWorkloadEntry()],
+    nodes: [aNode()],
+    rollouts: [aRollout({ id: "r-1", resources: [target] })],
+  });
+  await until("it was evaluated", () => seen.length > 0);
+  await settled();
+  clock.advance(1);
+  seen.length = 0;
+  state.setNodeHealth("n1", { ready: false, message: "lost", lastSeenMs: undefined }, true);
+  await until("it was evaluated again", () => seen.length > 0);
+});
+
 function finished(index: number, createdMs: number): RolloutEntry {
   return aRollout({
     id: `r-${index}`,
@@ -130,13 +181,18 @@ async function start(t: TestContext, contents: Contents) {
     const key = applyKey(record.namespace, record.applyId);
     await view.store.txn([], [{ kind: "put", key, value: new TextEncoder().encode(record.id) }]);
   }
+  const seen: string[] = [];
   const controller = new RolloutController({
     ...view,
+    routeTrouble: (_kind, _namespace, name) => {
+      seen.push(name);
+      return "";
+    },
     log: pino({ level: "silent" }),
     unschedulable: new UnschedulablePods({ nowMs: view.clock.nowMs, onChange: () => {} }),
     limits: { deadlineMs: 600_000, placementMs: 20_000, stableMs: 0 },
     readyEndpoints: () => 0,
   });
   t.after(() => controller.close());
-  return { ...view, controller };
+  return { ...view, controller, seen };
 }

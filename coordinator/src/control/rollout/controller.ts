@@ -28,7 +28,8 @@ import { type RolloutView, rolloutView } from "../workload/rollout-view.ts";
 import { workloadInput } from "../workload/view-input.ts";
 import { tryWrite, write } from "../write.ts";
 import { yieldMsOf } from "../yield-time.ts";
-import { isTerminal, nextEvaluationMs, progressOf } from "./progress.ts";
+import { type Evaluation, EvaluationCache, FULL_EVALUATION_MS } from "./evaluation-cache.ts";
+import { isTerminal, nextEvaluationMs, progressOf, storedProgress } from "./progress.ts";
 import type { IdleTarget, ProgressInput, ResourceProgress } from "./progress-input.ts";
 
 export interface RolloutControllerOptions {
@@ -52,6 +53,12 @@ export interface RolloutControllerOptions {
 /** Finished rollouts kept per namespace; older ones and their apply ids are forgotten. */
 const MAX_FINISHED_PER_NAMESPACE = 500;
 
+/** Rollouts are evaluated by this factor more rarely than workloads, because their evaluations only describe the progress. */
+const FEWER_EVALUATIONS = 4;
+
+/** Timers are not exact, and an evaluation that is a little early must not cause the next one at once. */
+const MIN_DELAY_MS = 10;
+
 /** The limit of rollouts deleted at once. With the apply id of each this is half of what one transaction takes. */
 const FORGOTTEN_AT_ONCE = 50;
 
@@ -60,6 +67,7 @@ export class RolloutController {
   readonly #options: RolloutControllerOptions;
   readonly #loop: Loop;
   readonly #retention: Loop;
+  readonly #evaluations = new EvaluationCache();
   readonly #progress = new Map<string, readonly ResourceProgress[]>();
   readonly #watchers = new Map<string, Set<() => void>>();
   readonly #time: ActingTime;
@@ -92,7 +100,7 @@ export class RolloutController {
     const rollout = this.#options.state.rollout(id);
     if (rollout === undefined) return undefined;
     if (rollout.record.finished) return rollout.record.resources.map((r) => ({ ...r }));
-    return this.#progress.get(id) ?? this.#look(rollout).map(unsettled);
+    return this.#progress.get(id) ?? this.#look(rollout, () => undefined).map(unsettled);
   }
 
   /** Calls after each change of the rollout's progress; returns how to stop. */
@@ -136,11 +144,14 @@ export class RolloutController {
           break;
         }
         case "rollout":
-          if (change.after !== undefined) this.#wakeForRollout(change.after);
+          if (change.after !== undefined) this.#wakeForRollout(change.before, change.after);
           break;
         case "node":
           if (change.before?.health.ready === change.after?.health.ready) break;
-          for (const { id } of this.#options.state.activeRollouts()) this.#loop.wake(id);
+          for (const { id } of this.#options.state.activeRollouts()) {
+            this.#evaluations.forget(id);
+            this.#loop.wake(id);
+          }
           break;
         // Its effects on workloads arrive as changes of the workloads.
         case "object":
@@ -163,48 +174,62 @@ export class RolloutController {
   }
 
   /** Wakes the rollout and those that it may supersede because they name the same resources. */
-  #wakeForRollout({ id, record }: RolloutEntry): void {
+  #wakeForRollout(before: RolloutEntry | undefined, { id, record }: RolloutEntry): void {
     this.#loop.wake(id);
     if (record.finished) this.#retention.wake(record.namespace);
-    else for (const { kind, name } of record.resources) this.#wakeRolloutsOf(record.namespace, kind, name);
+    // Once it is known to the others, only its own states change.
+    else if (before === undefined)
+      for (const { kind, name } of record.resources) this.#wakeRolloutsOf(record.namespace, kind, name);
   }
 
   #wakeRolloutsOf(namespace: string, kind: string, name: string): void {
-    for (const { id } of this.#options.state.activeRolloutsOf(namespace, kind, name)) this.#loop.wake(id);
+    for (const { id } of this.#options.state.activeRolloutsOf(namespace, kind, name)) {
+      this.#evaluations.forgetResource(id, kind, name);
+      this.#loop.wake(id);
+    }
   }
 
   async #reconcile(id: string): Promise<number | undefined> {
     const rollout = this.#options.state.rollout(id);
     if (rollout === undefined || rollout.record.finished) {
       this.#progress.delete(id);
+      this.#evaluations.forget(id);
       this.#tell(id);
       return undefined;
     }
-    const looks = this.#look(rollout);
-    const progress = looks.map((look) => look.progress);
-    const ended = looks.some(
-      ({ input, progress: p }) => isTerminal(p.status) && !isTerminal(input.target.status),
+    const nowMs = this.#options.clock.monotonicMs();
+    const knownMs = this.#evaluations.fullMs(id);
+    const fullMs = knownMs === undefined || nowMs - knownMs >= FULL_EVALUATION_MS ? nowMs : knownMs;
+    const isFull = fullMs === nowMs;
+    const looks = this.#look(rollout, (target) =>
+      isFull ? undefined : this.#evaluations.get(id, target, nowMs),
     );
+    const progress = looks.map((look) => look.progress);
+    const ended = looks.some(({ target, progress: p }) => isTerminal(p.status) && !isTerminal(target.status));
+    // It is kept first, so that changes during the write count.
+    this.#evaluations.keep(id, looks, fullMs);
     if (ended) await this.#writeDown(rollout, progress);
     this.#progress.set(id, progress);
     this.#tell(id);
     const open = looks.filter(({ progress: p }) => !isTerminal(p.status));
-    return open.length === 0 ? undefined : Math.min(...open.map(({ input }) => nextEvaluationMs(input)));
+    if (open.length === 0) return undefined;
+    const dueMs = Math.min(...open.map((look) => look.dueMs));
+    return Math.max(MIN_DELAY_MS, (isFull ? dueMs : Math.min(dueMs, fullMs + FULL_EVALUATION_MS)) - nowMs);
   }
 
   #restMs(id: string): number {
     const { state } = this.#options;
     const { namespace = "", resources = [] } = state.rollout(id)?.record ?? {};
     const pods = resources.map(({ kind, name }) => state.podCountOf(workloadKey(namespace, kind, name)));
-    return yieldMsOf(pods.reduce((sum, count) => sum + count, 0));
+    return FEWER_EVALUATIONS * yieldMsOf(pods.reduce((sum, count) => sum + count, 0));
   }
 
   /** Services come last: how far they are depends on their targets. */
-  #look(rollout: RolloutEntry): RolloutInputs[] {
+  #look(rollout: RolloutEntry, kept: (target: RolloutResource) => Evaluation | undefined): Evaluation[] {
     const { resources } = rollout.record;
-    const looks = new Map<RolloutResource, RolloutInputs>();
+    const looks = new Map<RolloutResource, Evaluation>();
     for (const target of resources)
-      if (target.kind !== "service") looks.set(target, this.#lookAt(rollout, target));
+      if (target.kind !== "service") looks.set(target, kept(target) ?? this.#lookAt(rollout, target));
     const known = [...looks.values()].map(({ progress }) => progress);
     return resources.map((target) => looks.get(target) ?? this.#lookAt(rollout, target, known));
   }
@@ -213,14 +238,29 @@ export class RolloutController {
     rollout: RolloutEntry,
     target: RolloutResource,
     known: readonly ResourceProgress[] = [],
-  ): RolloutInputs {
+  ): Evaluation {
+    if (isTerminal(target.status))
+      return { target, progress: storedProgress(target), dueMs: Number.POSITIVE_INFINITY, holds: true };
+    const input = this.#inputOf(rollout, target, known);
+    const dueMs = this.#options.clock.monotonicMs() + nextEvaluationMs(input);
+    const progress = progressOf(input);
+    // Other kinds depend on more than their own resource and pods, and cost little. A final state is stored from an evaluation of now.
+    const isOfPods = target.kind === "container_service" && input.waitsFor?.length === 0;
+    return { target, progress, dueMs, holds: isOfPods && !isTerminal(progress.status) };
+  }
+
+  #inputOf(
+    rollout: RolloutEntry,
+    target: RolloutResource,
+    known: readonly ResourceProgress[],
+  ): ProgressInput {
     const { state, unschedulable, limits, readyEndpoints, serviceFailure, routeTrouble } = this.#options;
     const moment = this.#time.now();
     const { namespace, createdAt } = rollout.record;
     const isService = target.kind === "service";
     const resource = state.resource(resourceKey(namespace, target.kind, target.name));
     const key = workloadKey(namespace, target.kind, target.name);
-    const input: ProgressInput = {
+    return {
       target,
       rolloutId: rollout.id,
       newer: this.#newer(rollout, target),
@@ -241,7 +281,6 @@ export class RolloutController {
       since: moment.since,
       limits,
     };
-    return { input, progress: progressOf(input) };
   }
 
   /** Returns the service's target if it has replicas and none of its pods is ready. */
@@ -316,12 +355,6 @@ export class RolloutController {
   }
 }
 
-/** One resource of a rollout as things stand. */
-interface RolloutInputs {
-  readonly input: ProgressInput;
-  readonly progress: ResourceProgress;
-}
-
 function isTargetOf(service: ResourceEntry | undefined, { kind, name, action }: ResourceProgress): boolean {
   const spec = service?.record.resource?.spec;
   const target = spec?.$case === "service" ? spec.value.target : undefined;
@@ -329,7 +362,7 @@ function isTargetOf(service: ResourceEntry | undefined, { kind, name, action }: 
 }
 
 /** Returns the resource's progress. A final state counts as in progress until it is stored, because it may still change. */
-function unsettled({ input, progress }: RolloutInputs): ResourceProgress {
-  if (!isTerminal(progress.status) || isTerminal(input.target.status)) return progress;
+function unsettled({ target, progress }: Evaluation): ResourceProgress {
+  if (!isTerminal(progress.status) || isTerminal(target.status)) return progress;
   return { ...progress, status: RolloutStatus.IN_PROGRESS, reason: RolloutReason.UNSPECIFIED };
 }

@@ -12,8 +12,7 @@ import type { ProgressInput, ResourceProgress } from "./progress-input.ts";
 /** Returns the state of one resource of a rollout, in words that say why. Pure. */
 export function progressOf(input: ProgressInput): ResourceProgress {
   const { target } = input;
-  if (isTerminal(target.status))
-    return { ...pick(target), reason: target.reason, message: target.message, status: target.status };
+  if (isTerminal(target.status)) return storedProgress(target);
   if (target.action === "remove") return removal(input);
   const { resource } = input;
   if (resource === undefined || resource.record.deleting)
@@ -30,6 +29,11 @@ export function progressOf(input: ProgressInput): ResourceProgress {
   if (cron !== undefined) return done(input, cron);
   if (resource.workload === undefined) return serviceProgress(input);
   return workloadProgress(input, resource.workload);
+}
+
+/** Returns the progress of a resource whose final state is stored. */
+export function storedProgress(target: RolloutResource): ResourceProgress {
+  return { ...pick(target), reason: target.reason, message: target.message, status: target.status };
 }
 
 export function isTerminal(status: RolloutStatus): boolean {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
+import type { VirtualClock } from "@forage/common/virtual-clock";
 import { PodPhase, PodStatus } from "@forage/proto/forage/agent/v1/agent";
 import { PodRecord } from "@forage/proto/forage/store/v1/store";
 import { pino } from "pino";
@@ -7,6 +8,7 @@ import { aNode, aPod, aWorkloadEntry } from "../../../test/support/entries.ts";
 import { settled, until } from "../../../test/support/until.ts";
 import { aView, type Contents, opsOf } from "../../../test/support/view.ts";
 import { decodeRecord } from "../../model/codec.ts";
+import { yieldMsOf } from "../yield-time.ts";
 import { WorkloadController } from "./controller.ts";
 
 const LIMIT = { timeout: 120_000 };
@@ -28,7 +30,7 @@ test("pods of a revision share one stored template, which goes with the last of 
   const value = "x".repeat(400_000);
   const env = [{ name: "LARGE", valueSource: { $case: "value", value } }];
   const spec = { scaling: { replicas: 300 }, container: { name: "main", image: "app:v1", env } };
-  const { state, store } = await start(t, { resources: [aWorkloadEntry({ spec })] });
+  const { state, store, clock } = await start(t, { resources: [aWorkloadEntry({ spec })] });
   await until("all are made", () => state.pods().length >= 300);
   const { records: pods } = await store.range("pods/", {});
   assert.ok(pods.every((record) => record.value.byteLength < 1_000));
@@ -39,14 +41,19 @@ test("pods of a revision share one stored template, which goes with the last of 
   assert.ok(state.pods().every(({ record }) => record.template === first?.record.template));
   const more = { ...spec, scaling: { replicas: 301 } };
   await store.txn([], opsOf({ resources: [aWorkloadEntry({ spec: more })] }));
-  await until("one more is made", () => state.pods().length === 301);
+  await until(
+    "one more is made",
+    rested(clock, () => state.pods().length === 301),
+  );
   const [again] = (await store.range("pod-templates/", {})).records;
   assert.equal(again?.modRevision, templates[0]?.modRevision, "it is not written again");
   await store.txn([], opsOf({ resources: [aWorkloadEntry({ spec, deleting: true })] }));
-  await until("all is gone", () => state.pods().length === 0 && state.resources().length === 0);
+  const isGone = (): boolean => state.pods().length === 0 && state.resources().length === 0;
+  await until("all is gone", rested(clock, isGone));
+  const hasTemplate = (): boolean => state.podTemplates.ofWorkload("shop/container_service/web").length > 0;
   await until(
     "the template is gone",
-    () => state.podTemplates.ofWorkload("shop/container_service/web").length === 0,
+    rested(clock, () => !hasTemplate()),
   );
   assert.deepEqual((await store.range("pod-templates/", {})).records, []);
 });
@@ -190,4 +197,12 @@ async function start(
   });
   t.after(() => controller.close());
   return view;
+}
+
+/** Lets the time pass that a workload with many pods rests after each look. */
+function rested(clock: VirtualClock, holds: () => boolean): () => boolean {
+  return () => {
+    clock.advance(yieldMsOf(1_000));
+    return holds();
+  };
 }
