@@ -137,5 +137,7 @@ async function write(
 
 /** A status holds no maps, so equal statuses have equal encodings. */
 function isSameStatus(a: PodStatus, b: PodStatus): boolean {
+  // Most reports say that a pod has come further, which its phase shows.
+  if (a.phase !== b.phase || a.ready !== b.ready) return false;
   return Buffer.compare(PodStatus.encode(a).finish(), PodStatus.encode(b).finish()) === 0;
 }

@@ -1,8 +1,9 @@
+import { BinaryWriter } from "@forage/proto/binary-writer";
 import { PodRecord } from "@forage/proto/forage/store/v1/store";
 import { CoordinatorError } from "../errors.ts";
 
 interface Encoder<T> {
-  encode(message: T): { finish(): Uint8Array };
+  encode(message: T, writer: BinaryWriter): { finish(): Uint8Array };
 }
 
 interface Decoder<T> {
@@ -11,13 +12,11 @@ interface Decoder<T> {
 
 /** First byte of every value: the layout of what follows. Newer layouts are refused, never guessed at. */
 const LAYOUT_VERSION = 1;
+const LAYOUT = Uint8Array.of(LAYOUT_VERSION);
 
 export function encodeRecord<T>(type: Encoder<T>, message: T): Uint8Array {
-  const body = type.encode(message).finish();
-  const value = new Uint8Array(body.length + 1);
-  value[0] = LAYOUT_VERSION;
-  value.set(body, 1);
-  return value;
+  // The writer is given its first byte before the message, so that the bytes are copied once.
+  return type.encode(message, new BinaryWriter().raw(LAYOUT)).finish();
 }
 
 /** Leaves the template out where it is kept in a record of its own. */
