@@ -65,18 +65,8 @@ export async function* connect(
   context: CallContext,
   options: ConnectOptions,
 ): AsyncGenerator<ConnectResponse | Buffer> {
-  const { node, problem } = nodeOf(context);
   const incoming = requests[Symbol.asyncIterator]();
-  const hello = await firstHello(incoming);
-  options.history.check(node, { lineage: hello.lineage ?? "", revision: hello.assignmentRevision });
-  if (problem !== undefined) throw new CoordinatorError("UNAUTHENTICATED", problem);
-  await firstReport(node, hello, options);
-  const session = options.sessions.open(node, hello);
-  options.gate.look();
-  const superseded = () => options.sessions.isSuperseded(session);
-  const refused = context.messageRefused;
-  const reports = new ReportQueue({ ...options, node, hello, superseded, refused });
-  session.reports = reports;
+  const { node, session, reports } = await openSession(incoming, context, options);
   const signal = AbortSignal.any([context.signal, session.ended.signal]);
   const gateway = options.gateways.open(node, () => session.wake.raise());
   noteCertificateUse(node, context.caller.serial, options).catch((err: unknown) =>
@@ -98,6 +88,26 @@ export async function* connect(
     options.sessions.close(session);
     void listening;
   }
+}
+
+/** Reads the hello, which is dropped with this function: the stream lasts for weeks, and its first report may take 100 kB. */
+async function openSession(
+  incoming: AsyncIterator<ConnectRequest>,
+  context: CallContext,
+  options: ConnectOptions,
+): Promise<{ readonly node: string; readonly session: Session; readonly reports: ReportQueue }> {
+  const { node, problem } = nodeOf(context);
+  const hello = await firstHello(incoming);
+  options.history.check(node, { lineage: hello.lineage ?? "", revision: hello.assignmentRevision });
+  if (problem !== undefined) throw new CoordinatorError("UNAUTHENTICATED", problem);
+  await firstReport(node, hello, options);
+  const session = options.sessions.open(node, hello);
+  options.gate.look();
+  const superseded = () => options.sessions.isSuperseded(session);
+  const refused = context.messageRefused;
+  const reports = new ReportQueue({ ...options, node, hello, superseded, refused });
+  session.reports = reports;
+  return { node, session, reports };
 }
 
 /** Returns the node that calls, and why it is refused, if its certificate no longer counts. */

@@ -30,7 +30,7 @@ export function checkNodeReport(report: NodeReport | undefined): void {
 /** Writes what the node reports of itself, if it changed. Throws INVALID, or PERMISSION_DENIED when the node was forgotten. */
 export async function recordNodeReport(
   node: string,
-  hello: Hello,
+  hello: Pick<Hello, "node" | "agentVersion" | "bootId">,
   { store, state, clock }: { readonly store: Store; readonly state: ClusterView; readonly clock: Clock },
 ): Promise<void> {
   checkNodeReport(hello.node);

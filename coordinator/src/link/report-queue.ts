@@ -39,7 +39,9 @@ const RETRY: BackOff = { baseMs: 250, capMs: 5_000 };
  * remove, so its size is bounded by the node's. Reports that are unwritten when the stream ends come again with the next hello.
  */
 export class ReportQueue {
-  readonly #options: ReportQueueOptions;
+  readonly #options: Omit<ReportQueueOptions, "hello">;
+  /** The rest of the hello is dropped, because a stream lasts for weeks and its first report may take 100 kB. */
+  readonly #agent: Pick<Hello, "agentVersion" | "bootId">;
   readonly #wake = new Signal();
   #hello: { readonly pods: readonly PodStatus[]; readonly vanished: ReadonlySet<string> } | undefined;
   #report: NodeReport | undefined;
@@ -47,9 +49,11 @@ export class ReportQueue {
   readonly #claims = new Map<string, ClaimRef>();
   #failures = 0;
 
-  constructor(options: ReportQueueOptions) {
+  constructor({ hello, ...options }: ReportQueueOptions) {
     this.#options = options;
-    const { hello, node, state } = options;
+    const { agentVersion, bootId } = hello;
+    this.#agent = { agentVersion, bootId };
+    const { node, state } = options;
     this.#report = hello.node;
     const pods = hello.pods.filter((status) => this.#takes(status));
     const vanished = new Set(vanishedPods(node, hello.pods, state).map(({ record }) => record.uid));
@@ -115,11 +119,11 @@ export class ReportQueue {
   }
 
   async #writeAll(): Promise<void> {
-    const { node, hello } = this.#options;
+    const { node } = this.#options;
     if (this.#superseded) return;
     const report = this.#report;
     if (report !== undefined) {
-      await recordNodeReport(node, { ...hello, node: report }, this.#options);
+      await recordNodeReport(node, { ...this.#agent, node: report }, this.#options);
       if (this.#superseded) return;
       if (this.#report === report) this.#report = undefined;
     }

@@ -1,5 +1,6 @@
 import { constants, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
 import type { Server as GrpcServer } from "@grpc/grpc-js";
+import { InTurn } from "../in-turn.ts";
 import { checkStreams, onSession, sessionSourceOf } from "./grpc-sessions.ts";
 import type { Offenders } from "./offenders.ts";
 import { RateBudget } from "./rate-budget.ts";
@@ -41,6 +42,9 @@ interface Guarded {
 /** A client with credentials needs one stream to show them. Many connections of one attacker then cost less than the first. */
 const PACED_UNPROVEN_STREAMS = 8;
 
+/** Connections with credentials that one check for overhead visits. On a server of 5,000 each is checked every 2 s. */
+const CHECKED_AT_ONCE = 1_000;
+
 /** A sweep costs less than the streams that it counts. */
 const MIN_SWEEP = 32;
 
@@ -52,6 +56,9 @@ export class SessionGuard {
   readonly #options: SessionGuardOptions;
   readonly #sessions = new WeakMap<object, Guarded>();
   readonly #byPeer = new Map<string, Guarded>();
+  readonly #unproven = new Set<Guarded>();
+  readonly #proven = new Set<Guarded>();
+  readonly #checked = new InTurn(this.#proven);
   /** Open connections that started while their address was paced. */
   readonly #paced = new Set<Guarded>();
 
@@ -72,13 +79,19 @@ export class SessionGuard {
   prove(call: { getPeer(): string }): void {
     const guarded = this.#byPeer.get(call.getPeer());
     if (guarded === undefined || guarded.isProven) return;
+    this.#unproven.delete(guarded);
+    this.#proven.add(guarded);
     guarded.isProven = true;
     guarded.resets = new RateBudget(PROVEN_RESETS, this.#options.monotonicMs());
   }
 
-  /** Cuts connections that sent too many bytes without data since the last call. Call about twice a second. */
+  /**
+   * Cuts connections that sent too many bytes without data since their last check. Call about twice a second. Those with accepted
+   * credentials are checked in turn.
+   */
   checkOverhead(): void {
-    this.#check(this.#byPeer.values());
+    this.#check(this.#unproven);
+    this.#check(this.#checked.next(CHECKED_AT_ONCE));
   }
 
   /** The same for connections of addresses that were cut before. They are few, so that it may be called far more often. */
@@ -113,8 +126,11 @@ export class SessionGuard {
     const peer = `${remoteAddress}:${remotePort}`;
     this.#sessions.set(session, guarded);
     this.#byPeer.set(peer, guarded);
+    (guarded.isProven ? this.#proven : this.#unproven).add(guarded);
     if (isPaced) this.#paced.add(guarded);
     session.once("close", () => {
+      this.#unproven.delete(guarded);
+      this.#proven.delete(guarded);
       this.#paced.delete(guarded);
       if (this.#byPeer.get(peer) === guarded) this.#byPeer.delete(peer);
     });

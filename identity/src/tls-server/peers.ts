@@ -39,6 +39,9 @@ export interface PeeredCall {
 /** The extended key usage of client certificates. */
 const CLIENT_AUTH = "1.3.6.1.5.5.7.3.2";
 
+/** The bytes of the certificate that grpc-js is shown. It asks only whether there are any. */
+const SHOWN = Buffer.alloc(1);
+
 export interface Connection {
   readonly socket: TLSSocket;
   readonly peer: Peer;
@@ -52,7 +55,7 @@ export interface Lapsed {
 
 /**
  * The TLS connections of one server and who is behind them. grpc-js shows handlers the peer's certificate but not the connection;
- * so each connection's certificate object is made once and is the key under which the peer is found again.
+ * so each connection shows one object in the place of its certificate, which is the key under which the peer is found again.
  */
 export class Peers {
   readonly #byCertificate = new WeakMap<object, AuthenticatedPeer>();
@@ -110,9 +113,10 @@ export class Peers {
     const connection = { socket, peer };
     this.#connections.add(connection);
     if (peer.kind === "authenticated") {
-      // Node parses the certificate on each access and returns a new object. This one is cached for each connection.
-      socket.getPeerCertificate = (() => certificate) as TLSSocket["getPeerCertificate"];
-      this.#byCertificate.set(certificate, peer);
+      // Node parses the certificate on each access and returns a new object of 2 kB. This small one stands for it.
+      const shown = { raw: SHOWN };
+      socket.getPeerCertificate = (() => shown) as TLSSocket["getPeerCertificate"];
+      this.#byCertificate.set(shown, peer);
     } else {
       this.#anonymous.set(remoteAddress, connection);
       // grpc-js asks this flag before it shows a certificate to a handler.
@@ -144,17 +148,21 @@ export class Peers {
     return certificateProblem === undefined ? peer : { kind: "anonymous", remoteAddress, certificateProblem };
   }
 
+  get connections(): ReadonlySet<Connection> {
+    return this.#connections;
+  }
+
   /** Connections whose certificate ran out or was revoked, each with the reason. */
   *lapsed(): Generator<Lapsed> {
     for (const connection of this.#connections) {
-      if (connection.peer.kind !== "authenticated") continue;
-      const problem = this.#problemOf(connection.peer.identity);
+      const problem = this.problemOf(connection);
       if (problem !== undefined) yield { connection, problem };
     }
   }
 
-  [Symbol.iterator](): IterableIterator<Connection> {
-    return this.#connections.values();
+  /** Returns why the connection's certificate no longer counts. Undefined: it does, or there is none. */
+  problemOf({ peer }: Connection): CertificateProblem | undefined {
+    return peer.kind === "authenticated" ? this.#problemOf(peer.identity) : undefined;
   }
 
   #judge(socket: TLSSocket, certificate: PeerCertificate): PeerIdentity | CertificateProblem | undefined {
