@@ -24,6 +24,7 @@ import {
 } from "./limits.ts";
 import { ObjectRates } from "./rate.ts";
 import { Retention, readable } from "./retention.ts";
+import { SharedRead } from "./shared-read.ts";
 
 export interface EventStoreOptions {
   readonly store: Store;
@@ -59,6 +60,7 @@ export class EventStore implements EventRecorder, EventLog {
   readonly #rates = new ObjectRates<string>();
   readonly #recent = new RecentEvents();
   readonly #retention: Retention;
+  readonly #reads = new SharedRead();
   readonly #listeners = new Set<() => void>();
   /** The waiting events in the order of their recording, by their content. */
   readonly #waiting = new Map<string, Waiting>();
@@ -115,7 +117,11 @@ export class EventStore implements EventRecorder, EventLog {
     return this.#retention.removedThrough;
   }
 
-  async read(after: number, limit: number): Promise<EventPage> {
+  read(after: number, limit: number): Promise<EventPage> {
+    return this.#reads.read({ after, limit, newest: this.#newest }, () => this.#read(after, limit));
+  }
+
+  async #read(after: number, limit: number): Promise<EventPage> {
     const { records, more } = await this.#options.store.range(PREFIXES.events, {
       after: eventKey(after),
       limit,

@@ -1,0 +1,33 @@
+import type { EventPage } from "./event-log.ts";
+
+interface Question {
+  /** The number after which events are read. */
+  readonly after: number;
+  readonly limit: number;
+  /** The number of the newest event that was written. Nothing older changes, so that equal questions have equal answers. */
+  readonly newest: number;
+}
+
+/**
+ * Shares one read of the store among all that ask the same. Watchers that have read everything ask the same after each write,
+ * and a read of its own is three quarters of what a watcher costs.
+ */
+export class SharedRead {
+  #last: { readonly question: Question; readonly page: Promise<EventPage> } | undefined;
+
+  read(question: Question, load: () => Promise<EventPage>): Promise<EventPage> {
+    const last = this.#last;
+    if (last !== undefined && isSame(last.question, question)) return last.page;
+    const page = load();
+    const kept = { question, page };
+    this.#last = kept;
+    page.catch(() => {
+      if (this.#last === kept) this.#last = undefined;
+    });
+    return page;
+  }
+}
+
+function isSame(a: Question, b: Question): boolean {
+  return a.after === b.after && a.limit === b.limit && a.newest === b.newest;
+}
