@@ -12,6 +12,12 @@ export function residentMb(pid: number): number {
   return (kib * 1024) / 1e6;
 }
 
+/** Resident memory without mapped files, such as LevelDB's tables, in MB (10^6 bytes). */
+export function anonymousMb(pid: number): number {
+  const kib = /^RssAnon:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
+  return (Number(kib ?? Number.NaN) * 1024) / 1e6;
+}
+
 /** The highest resident memory since `resetPeak`, in MB (10^6 bytes). */
 export function peakMb(pid: number): number {
   const kib = /^VmHWM:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];

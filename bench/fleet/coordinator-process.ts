@@ -26,10 +26,14 @@ interface Running {
 
 const START_LIMIT_MS = 60_000;
 
-/** The coordinator as it is run, with its store on disk, in a directory that goes with it. */
+/**
+ * The coordinator as it is run, with its store on disk, in a directory that goes with it. `prepare` may put a store into the data
+ * directory before the start.
+ */
 export async function startCoordinatorProcess(
   nodeOptions: readonly string[] = COORDINATOR_NODE_OPTIONS,
   settings: Readonly<Record<string, unknown>> = {},
+  prepare: (dataDir: string) => Promise<void> = async () => {},
 ): Promise<CoordinatorProcess> {
   const dir = mkdtempSync(join(tmpdir(), "forage-bench-"));
   const port = await freePort();
@@ -48,6 +52,7 @@ export async function startCoordinatorProcess(
   const configFile = join(dir, "coordinator.yaml");
   writeFileSync(configFile, JSON.stringify(config));
   const main = join(import.meta.dirname, "../../coordinator/src/main.ts");
+  await prepare(dir);
   const args = [...nodeOptions, main, "--config", configFile];
   let running = await startProgram(args, port);
   return {

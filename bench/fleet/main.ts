@@ -7,8 +7,10 @@ import { eventCount } from "./event-count.ts";
 import { measureHalfRolled } from "./half-rolled.ts";
 import { measureLoadBalancers } from "./load-balancers.ts";
 import { measureLocalEvents } from "./local-events.ts";
+import { measureStart } from "./seeded-store.ts";
 import { SocketAgents } from "./socket-agents.ts";
 import { measureWaitingRemoved } from "./waiting-removed.ts";
+import { measureWatchers } from "./watchers.ts";
 
 type Result = Record<string, number>;
 
@@ -27,6 +29,8 @@ export async function main(): Promise<void> {
       rolled: number,
       balanced: number,
       removed: number,
+      stored: number,
+      watchers: number,
     },
   });
   const result: Result = {};
@@ -41,6 +45,10 @@ export async function main(): Promise<void> {
   for (const pods of removed.filter((size) => size > 0)) await measureWaitingRemoved(pods, result);
   const balanced = Number(values.balanced ?? 1_000);
   if (balanced > 0) for (const nodes of [100, 5_000]) measureLoadBalancers(nodes, balanced, result);
+  const [storedNodes = 0, storedPods = 0] = (values.stored ?? "5000,50000").split(",").map(Number);
+  if (storedPods > 0) await measureStart(storedNodes, storedPods, result);
+  const watchers = Number(values.watchers ?? 5_000);
+  if (watchers > 0) await measureWatchers(watchers, result);
   const width = Math.max(...Object.keys(result).map((name) => name.length));
   for (const [name, value] of Object.entries(result))
     console.log(`${name.padEnd(width)}  ${value.toFixed(1).padStart(10)}`);

@@ -1,0 +1,210 @@
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { PodPhase, PodStatus, PodTemplate } from "@forage/proto/forage/agent/v1/agent";
+import {
+  AttemptState,
+  NodeRecord,
+  NodeStatusRecord,
+  PodRecord,
+  PodStatusRecord,
+  ResourceRecord,
+  RevisionRecord,
+  WorkloadStatusRecord,
+} from "@forage/proto/forage/store/v1/store";
+import { templateRefOf, templateWrite } from "../../coordinator/src/control/pod-writes.ts";
+import { encodePod, encodeRecord } from "../../coordinator/src/model/codec.ts";
+import {
+  nodeKey,
+  podKey,
+  reportKey,
+  resourceKey,
+  revisionKey,
+  statusKey,
+  workloadStatusKey,
+} from "../../coordinator/src/model/keys.ts";
+import { toTimestamp } from "../../coordinator/src/model/timestamp.ts";
+import { workloadOf } from "../../coordinator/src/model/workload.ts";
+import { type Op, openLevelStore } from "../../coordinator/src/store/index.ts";
+import { systemClock } from "../../coordinator/src/time/clock.ts";
+import { anonymousMb, cpuSeconds, residentMb } from "../apply/process-cost.ts";
+import { requestsFor } from "./apply-pods.ts";
+import { startCoordinatorProcess } from "./coordinator-process.ts";
+import { helloOf } from "./pod-answers.ts";
+
+const NAMESPACE = "bench";
+const KIND = "container_service";
+const OPS_AT_ONCE = 100;
+/** Writes that wait for the disk together. */
+const TXNS_AT_ONCE = 50;
+const SETTLE_MS = 3_000;
+
+/** Measures a start with a store that holds so many nodes and pods, and what a pod in it takes of the memory. */
+export async function measureStart(
+  nodes: number,
+  pods: number,
+  result: Record<string, number>,
+): Promise<void> {
+  const without = await startSeeded(nodes, 0);
+  const cost = await startSeeded(nodes, pods);
+  const what = `start with ${nodes} nodes and ${pods} pods stored`;
+  result[`${what}: until it serves (s)`] = cost.seconds;
+  result[`${what}: processor time until it serves (s)`] = cost.cpuSeconds;
+  result[`${what}: resident (MB)`] = cost.residentMb;
+  result[`${what}: resident a pod with its status (kB)`] =
+    ((cost.residentMb - without.residentMb) * 1000) / pods;
+  result[`${what}: anonymous memory a pod with its status (kB)`] =
+    ((cost.anonymousMb - without.anonymousMb) * 1000) / pods;
+}
+
+interface StartCost {
+  readonly seconds: number;
+  readonly cpuSeconds: number;
+  readonly residentMb: number;
+  readonly anonymousMb: number;
+}
+
+async function startSeeded(nodes: number, pods: number): Promise<StartCost> {
+  let startedMs = 0;
+  const coordinator = await startCoordinatorProcess(undefined, {}, async (dataDir) => {
+    await seed(join(dataDir, "store"), nodes, pods);
+    startedMs = performance.now();
+  });
+  try {
+    const seconds = (performance.now() - startedMs) / 1000;
+    const used = cpuSeconds(coordinator.pid);
+    await delay(SETTLE_MS);
+    return {
+      seconds,
+      cpuSeconds: used,
+      residentMb: residentMb(coordinator.pid),
+      anonymousMb: anonymousMb(coordinator.pid),
+    };
+  } finally {
+    await coordinator.close();
+  }
+}
+
+async function seed(dir: string, nodes: number, pods: number): Promise<void> {
+  const store = await openLevelStore({ dir, clock: systemClock });
+  const nowMs = systemClock.nowMs();
+  let waiting: Promise<unknown>[] = [];
+  let ops: Op[] = [];
+  const flush = (): void => {
+    waiting.push(store.txn([], ops));
+    ops = [];
+  };
+  for (const op of opsOf(nodes, pods, nowMs)) {
+    ops.push(op);
+    if (ops.length === OPS_AT_ONCE) flush();
+    if (waiting.length < TXNS_AT_ONCE) continue;
+    await Promise.all(waiting);
+    waiting = [];
+  }
+  flush();
+  await Promise.all(waiting);
+  await store.compact(store.revision);
+  await store.close();
+}
+
+function* opsOf(nodes: number, pods: number, nowMs: number): Generator<Op> {
+  for (let index = 0; index < nodes; index++) {
+    const name = `n${index}`;
+    yield put(nodeKey(name), encodeRecord(NodeRecord, NodeRecord.fromPartial({ name, serials: ["01"] })));
+    const report = { name, report: helloOf(name).node, observedAt: toTimestamp(nowMs) };
+    yield put(reportKey(name), encodeRecord(NodeStatusRecord, NodeStatusRecord.fromPartial(report)));
+  }
+  let at = 0;
+  for (const { resources } of pods === 0 ? [] : requestsFor(pods))
+    for (const resource of resources) {
+      const record = ResourceRecord.fromPartial({
+        namespace: NAMESPACE,
+        kind: KIND,
+        name: resource.name,
+        resource,
+        specHash: "hash",
+        generation: 1n,
+        createdAt: toTimestamp(nowMs),
+      });
+      yield* serviceOps(record, nodes, at, nowMs);
+      at += workloadOf(record)?.replicas ?? 0;
+    }
+}
+
+/** A service that has been rolled out, its pods ready on the nodes from `first` on. */
+function* serviceOps(record: ResourceRecord, nodes: number, first: number, nowMs: number): Generator<Op> {
+  const { name } = record;
+  const workload = workloadOf(record);
+  if (workload === undefined) throw new Error("the resource has no pods");
+  const { templateHash, replicas } = workload;
+  const template = PodTemplate.fromPartial(workload.template);
+  const templateRef = templateRefOf(template);
+  const of = { namespace: NAMESPACE, kind: KIND, name };
+  yield put(resourceKey(NAMESPACE, KIND, name), encodeRecord(ResourceRecord, record));
+  const revision = {
+    ...of,
+    number: 1,
+    resource: record.resource,
+    specHash: "hash",
+    templateHash,
+    good: true,
+  };
+  yield put(
+    revisionKey(NAMESPACE, KIND, name, 1),
+    encodeRecord(RevisionRecord, RevisionRecord.fromPartial(revision)),
+  );
+  const now = toTimestamp(nowMs);
+  const attempt = {
+    generation: 1n,
+    templateHash,
+    revision: 1,
+    state: AttemptState.SUCCEEDED,
+    startedAt: now,
+  };
+  const status = { $case: "containerService", value: { paused: false, attempt } } as const;
+  yield put(
+    workloadStatusKey(NAMESPACE, KIND, name),
+    encodeRecord(WorkloadStatusRecord, WorkloadStatusRecord.fromPartial({ ...of, status })),
+  );
+  yield* templateWrite({ ...of, template }, templateRef).ops;
+  for (let index = 0; index < replicas; index++) {
+    const pod = PodRecord.fromPartial({
+      uid: `8c6976e5-b541-0415-${String(first + index).padStart(12, "0")}`,
+      namespace: NAMESPACE,
+      name: `${name}-${templateHash.slice(0, 6)}-${index}`,
+      workloadKind: KIND,
+      workloadName: name,
+      templateRef,
+      templateHash,
+      node: `n${(first + index) % nodes}`,
+      createdAt: now,
+      boundAt: now,
+    });
+    yield put(podKey(NAMESPACE, pod.name), encodePod(pod));
+    yield put(statusKey(NAMESPACE, pod.name), encodeRecord(PodStatusRecord, statusOf(pod, nowMs)));
+  }
+}
+
+function statusOf({ uid, name, node, templateHash }: PodRecord, nowMs: number): PodStatusRecord {
+  const at = toTimestamp(nowMs);
+  const container = {
+    name: "main",
+    ready: true,
+    state: { $case: "running", value: { startedAt: at } },
+  } as const;
+  const status = PodStatus.fromPartial({
+    uid,
+    namespace: NAMESPACE,
+    name,
+    specHash: templateHash,
+    phase: PodPhase.RUNNING,
+    ready: true,
+    podIp: "10.0.0.1",
+    containers: [container],
+    hostPorts: [{ container: "main", containerPort: 8080, protocol: "TCP", hostPort: 20_000 }],
+  });
+  return { node, status, observedAt: at, readySince: at };
+}
+
+function put(key: string, value: Uint8Array): Op {
+  return { kind: "put", key, value };
+}
