@@ -5,14 +5,15 @@ import { settingsFiles } from "./doc-settings.ts";
 
 const fileOf = settingsFiles(
   new Map([
-    ["agent.yaml", "| `labels` | map |\n| `http.listen` | text |\n"],
-    ["coordinator.yaml", "| `names` | list |\n| `http.listen` | text |\n"],
+    ["agent.yaml", "| `http` | keys |\n| `labels` | map |\n| `http.listen` | text |\n"],
+    ["coordinator.yaml", "| `names` | list |\n| `http.listen` | text |\n| `http.tls` | boolean |\n"],
   ]),
 );
 const found = (page: string) => fencesOf("a.md", page).map(fileOf);
 
 test("finds the configuration file by the keys of an example", () => {
-  assert.deepEqual(found("```yaml\nlabels: { a: b }\nhttp:\n  names: x\n```\n"), ["agent.yaml"]);
+  assert.deepEqual(found("```yaml\nlabels: { a: b }\nhttp:\n  listen: x\n```\n"), ["agent.yaml"]);
+  assert.deepEqual(found("In `agent.yaml`:\n```yaml\nhttp: { tls: true }\n```\n"), ["coordinator.yaml"]);
   assert.deepEqual(found("```yaml\n  names: [a.example]\n```\n"), ["coordinator.yaml"]);
   assert.deepEqual(found("```yaml\nserver: a.example:7600\n```\n"), [undefined]);
   assert.deepEqual(found("```sh\nls\n```\n"), [undefined]);

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { parse } from "yaml";
 import { type Fence, readFences } from "./doc-fences.ts";
 
 /** A configuration file whose reference page lists all keys. */
@@ -29,21 +30,31 @@ export function settingsInDocs(file: SettingsFile): readonly Fence[] {
 export function settingsFiles(
   references: ReadonlyMap<SettingsFile, string>,
 ): (fence: Fence) => SettingsFile | undefined {
-  const known = [...references].map(([file, page]) => [file, topLevelKeys(page)] as const);
+  const known = [...references].map(([file, page]) => [file, keysOf(page)] as const);
   return ({ language, text, file }) => {
     if (language !== "yaml" || /^(?:---|resources:|name:)/m.test(text)) return undefined;
-    const keys = [...dedented(text).matchAll(/^(\w+):/gm)].map(([, key = ""]) => key);
-    const found = known.filter(([, all]) => keys.length > 0 && keys.every((key) => all.has(key)));
+    const paths = pathsOf(parse(text));
+    const found = known.filter(([, keys]) => paths.length > 0 && paths.every((path) => isKnown(path, keys)));
     return (found.find(([name]) => name === file) ?? found[0])?.[0];
   };
 }
 
-/** Returns the keys at the top of a file by the rows of its reference. */
-function topLevelKeys(page: string): ReadonlySet<string> {
-  return new Set([...page.matchAll(/^\| `(\w+)/gm)].map(([, key = ""]) => key));
+/** Returns the keys in the rows of a reference that have no further rows for the keys below them. */
+function keysOf(page: string): readonly string[] {
+  const keys = [...page.matchAll(/^\| `([\w.]+)/gm)].map(([, key = ""]) => key);
+  return keys.filter((key) => !keys.some((other) => other.startsWith(`${key}.`)));
 }
 
-function dedented(text: string): string {
-  const [indent = ""] = /^ */.exec(text) ?? [];
-  return text.replaceAll(new RegExp(`^${indent}`, "gm"), "");
+/** Returns the keys of a mapping, and those of the mappings in it: `http`, `http.listen`. */
+function pathsOf(value: unknown, depth = 2): readonly string[] {
+  if (depth === 0 || typeof value !== "object" || value === null || Array.isArray(value)) return [];
+  return Object.entries(value).flatMap(([key, nested]) => [
+    key,
+    ...pathsOf(nested, depth - 1).map((path) => `${key}.${path}`),
+  ]);
+}
+
+/** A key without rows below it may hold a mapping with keys of the operator's. */
+function isKnown(path: string, keys: readonly string[]): boolean {
+  return keys.some((key) => key === path || key.startsWith(`${path}.`) || path.startsWith(`${key}.`));
 }

@@ -28,7 +28,7 @@ export class TcpRelay {
     return `127.0.0.1:${address.port}`;
   }
 
-  /** Nothing passes any more, in either direction, and neither side is told: packets are lost. */
+  /** Nothing passes any more, in either direction, and neither side gets an error: packets are lost. */
   cut(): void {
     this.#isCut = true;
     for (const socket of this.#sockets) socket.pause();

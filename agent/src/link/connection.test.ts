@@ -32,7 +32,7 @@ test("a call that the coordinator accepts and never answers times out after 15 s
   assert.equal(client.isClosed, true);
 });
 
-test("a coordinator that is not reached within the limit is given up, and one that only answers late is not", async () => {
+test("abandons a coordinator that is not reached within the limit, and keeps one that only answers late", async () => {
   const clock = new VirtualClock();
   const away = new FakeClient();
   const refused = assert.rejects(

@@ -235,7 +235,7 @@ export class CoordinatorLink {
   }
 
   /**
-   * Serves the stream until a new certificate is there (given back), another coordinator is to be drawn, the stream breaks (rejects) or
+   * Serves the stream until a new certificate is there (given back), another coordinator must be drawn, the stream breaks (rejects) or
    * the signal aborts.
    */
   async #until(

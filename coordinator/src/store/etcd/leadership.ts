@@ -17,7 +17,7 @@ const RENEW_AGAIN_MS = 100;
 
 /**
  * A coordinator that was killed and started again leaves the lead to one that has followed it meanwhile, and so can decide at once.
- * That one sees within milliseconds that nobody leads.
+ * That one sees within milliseconds that there is no leader.
  */
 const YIELD_MS = 500;
 

@@ -27,7 +27,7 @@ export const COMMANDS_ELSEWHERE: readonly Elsewhere[] = [
   { matches: /^(?:tar xf|sudo) forage-\*/, reason: HOST, test: PACKAGES },
   { matches: /apt-get install |^mkdir |^tar -xf site\.tar /, reason: HOST, test: OFFLINE },
   { matches: /^forage bundle /, reason: "it needs packages and images", test: OFFLINE },
-  { matches: /systemctl (?:start|stop) forage-coordinator$/, reason: HOST, test: LAB },
+  { matches: /systemctl (?:start|stop|restart) forage-coordinator$/, reason: HOST, test: LAB },
   {
     matches: /forage-coordinator restore \S+ --replace /,
     reason: HOST,
@@ -47,6 +47,17 @@ export const COMMANDS_ELSEWHERE: readonly Elsewhere[] = [
     matches: /forage-coordinator join /,
     reason: "it needs etcd",
     test: "coordinator/test/join-coordinator.test.ts",
+  },
+  { matches: /^forage node add .* \| sh$/, reason: HOST, test: LAB },
+  {
+    matches: /^openssl |^sudo ch(?:own|mod) .*notifications\.key$/,
+    reason: "it needs the user of the packages",
+    test: LAB,
+  },
+  {
+    matches: /forage notification test /,
+    reason: "it needs a receiver",
+    test: "coordinator/test/notifications.test.ts",
   },
   { matches: /forage-agent join /, reason: HOST, test: LAB },
   { matches: /forage-agent support-bundle$/, reason: HOST, test: LAB },
