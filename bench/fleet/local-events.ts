@@ -15,7 +15,6 @@ import { waitFor } from "../../hack/lib/wait-for.ts";
 import { requestsFor, requestsForWaiting } from "./apply-pods.ts";
 import { HEARTBEAT_MS, LocalAgent } from "./local-agent.ts";
 
-const PODS_PER_NODE = 10;
 const WARM_UPS = 300;
 const EVENTS = 3_000;
 /** Beside pods that wait. */
@@ -24,7 +23,7 @@ const LIMIT_MS = 600_000;
 
 /** Measures, in this process and without sockets and disk, what the coordinator does when one pod of an idle fleet changes. */
 export async function measureLocalEvents(
-  nodes: number,
+  { nodes, podsPerNode }: { readonly nodes: number; readonly podsPerNode: number },
   waiting: number,
   result: Record<string, number>,
 ): Promise<void> {
@@ -36,7 +35,7 @@ export async function measureLocalEvents(
   const gone = new AbortController();
   const agents = Array.from({ length: nodes }, (_, index) => new LocalAgent(`n${index}`, core, gone.signal));
   try {
-    const pods = nodes * PODS_PER_NODE;
+    const pods = nodes * podsPerNode;
     const forage = forageService(core.services.forage);
     const caller = { kind: "user", name: "bench", grants: [{ role: "admin", namespaces: "*" }] } as const;
     const context = { method: "", caller, peer: "", signal: gone.signal };

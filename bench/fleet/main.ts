@@ -25,6 +25,7 @@ export async function main(): Promise<void> {
       agents: number,
       pods: number,
       sizes: number,
+      "pods-per-node": number,
       waiting: number,
       rolled: number,
       balanced: number,
@@ -38,7 +39,9 @@ export async function main(): Promise<void> {
   if (agents > 0) await measureApply(agents, Number(values.pods ?? 10 * agents), result);
   const waiting = Number(values.waiting ?? 1_000);
   const sizes = (values.sizes ?? "100,1000,5000").split(",").map(Number);
-  for (const nodes of sizes.filter((size) => size > 0)) await measureLocalEvents(nodes, waiting, result);
+  const podsPerNode = Number(values["pods-per-node"] ?? 10);
+  for (const nodes of sizes.filter((size) => size > 0))
+    await measureLocalEvents({ nodes, podsPerNode }, waiting, result);
   const rolled = (values.rolled ?? "1000,10000").split(",").map(Number);
   for (const replicas of rolled.filter((size) => size > 0)) await measureHalfRolled(replicas, result);
   const removed = (values.removed ?? "1000,10000").split(",").map(Number);

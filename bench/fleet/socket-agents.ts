@@ -24,6 +24,7 @@ import { type HollowHost, helloOf, PodAnswers, statusesOf } from "./pod-answers.
 const JOINS_PER_TOKEN = 100;
 const JOINS_AT_ONCE = 16;
 export const HEARTBEAT_MS = 2_500;
+const KEEPALIVE_MS = 10_000;
 
 export interface SocketAgentsOptions {
   /** The host that the agent reports. */
@@ -173,9 +174,13 @@ export async function joinAndConnect(
   return { client, stream: client.connect(), credentials };
 }
 
-/** Channels to one address with equal options would share their sockets. */
+/** Channels to one address with equal options would share their sockets. The PINGs are those of a real agent. */
 function agentClient(address: string, credentials: ChannelCredentials): AgentServiceClient {
-  return new AgentServiceClient(address, credentials, { "grpc.use_local_subchannel_pool": 1 });
+  return new AgentServiceClient(address, credentials, {
+    "grpc.use_local_subchannel_pool": 1,
+    "grpc.keepalive_time_ms": KEEPALIVE_MS,
+    "grpc.keepalive_permit_without_calls": 1,
+  });
 }
 
 export async function joinToken(
