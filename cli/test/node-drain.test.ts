@@ -52,11 +52,11 @@ test("node drain --wait prints what changes and which pods stay", async () => {
 
 test("a drain that gave up ends with the code of a time that is over", async () => {
   fake.answers.watchDrain = (call) => {
-    call.write(drainOf("failed", { message: "its time was over with 1 pods left: web-1" }));
+    call.write(drainOf("failed", { message: "the deadline passed with 1 pods left: web-1" }));
     call.end();
   };
   const { stdout, exitCode } = await forage("node drain n1 -w");
-  assert.match(stdout, /node\/n1 is not drained: its time was over/);
+  assert.match(stdout, /node\/n1 is not drained: the deadline passed/);
   assert.equal(exitCode, 4);
 });
 

@@ -124,7 +124,7 @@ test("whatif: answers for programs, failures with 255, and bad flags", async () 
   assert.equal(failed.exitCode, 255);
   assert.match(failed.stderr, /no node "n9"/);
   for (const [flags, message] of [
-    ["", /suppose something/],
+    ["", /the change to try is missing/],
     ["--add 3", /--add and --like go together/],
     ["--add some --like n1", /--add: "some" is no number/],
     ["--lose =a", /--lose: "=a" is no label/],

@@ -146,7 +146,7 @@ test("a drain that times out ends and lists the remaining pods", LIMIT, async (t
   await drain(fleet, "n1", { timeoutSeconds: 1 });
   const [last] = (await collected(fleet.operator.watchDrain({ name: "n1" }))).slice(-1);
   assert.equal(last?.drain?.state, "failed");
-  assert.match(last?.drain?.message ?? "", /its time was over with 1 pods left: web-/);
+  assert.match(last?.drain?.message ?? "", /the deadline passed with 1 pods left: web-/);
   await until("the pod stays", async () => {
     const pods = await fleet.allPods();
     return pods.length === 1 && pods[0]?.draining === "" && pods[0].node === "n1";

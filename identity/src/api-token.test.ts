@@ -20,7 +20,7 @@ function minted(mint: Partial<MintApiToken> = {}) {
 }
 
 describe("an API token", () => {
-  it("is recognised by its own record", () => {
+  it("matches the record that it was minted with", () => {
     const { token, record, secret, id } = minted();
     assert.match(token, /^flt_[0-9a-f]{12}_[\w-]{43}$/);
     assert.equal(id, record.id);

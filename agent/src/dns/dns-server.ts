@@ -38,7 +38,7 @@ export class DnsServer {
     this.#tcp.maxConnections = MAX_CONNECTIONS;
   }
 
-  /** Rejects if the address can't be listened on, as long as it isn't the host's for example. */
+  /** Listens on the address. Rejects if that is impossible, for example because the host doesn't have the address (yet). */
   static async open(options: DnsServerOptions): Promise<DnsServer> {
     const server = new DnsServer(options);
     const { address, port } = options;

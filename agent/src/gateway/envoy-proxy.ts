@@ -104,7 +104,7 @@ export class EnvoyProxy implements ProxyProgram {
     return found;
   }
 
-  /** The shell that becomes Envoy counts, one that has ended doesn't. */
+  /** Reports whether the process is this proxy's Envoy, or the shell that is about to become it. */
   async #isOurs(pid: number): Promise<boolean> {
     const line = await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "");
     const words = line.split("\0");

@@ -30,7 +30,7 @@ test("everything, then changes, in parts that count as one", async (t) => {
   assert.equal(known.challenges.length, 0);
 });
 
-test("what a broken connection had begun to tell is forgotten", async (t) => {
+test("discards an update that was incomplete when the connection broke", async (t) => {
   const { known, take } = await open(t);
   take({ full: true, hosts: [host("a")] });
   take({ full: true, hosts: [host("b")], more: true });

@@ -95,7 +95,7 @@ test("hooks do what a probe asks", () => {
 });
 
 for (const [what, probe, problem] of [
-  ["no handler", {}, /liveness probe: it doesn't say what to ask/],
+  ["no handler", {}, /liveness probe: it has no handler/],
   ["an empty command", { handler: { $case: "exec", value: { command: [] } } }, /the command is empty/],
   ["no port", { handler: { $case: "tcpSocket", value: { port: 0 } } }, /0 is not a port/],
   ["a scheme of its own", { handler: { $case: "httpGet", value: { port: 1, scheme: "FTP" } } }, /"FTP"/],

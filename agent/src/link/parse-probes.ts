@@ -46,7 +46,7 @@ function handlerOf(kind: ProbeKind, { handler }: Probe): ProbeHandler {
     case "grpc":
       return { type: "grpc", port: handler.value.port, service: handler.value.service };
     case undefined:
-      throw new Error(`${kind} probe: it doesn't say what to ask`);
+      throw new Error(`${kind} probe: it has no handler`);
     default:
       return handler satisfies never;
   }

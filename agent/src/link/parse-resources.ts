@@ -8,7 +8,7 @@ type Resources = Pick<
   "cpuLimitMilli" | "memoryLimitBytes" | "cpuShares" | "rootLimitBytes" | "resources" | "extended"
 >;
 
-/** As in Kubernetes, a limit without a request is a request for as much, and a limit of nothing is none. */
+/** Parses requests and limits. As in Kubernetes, a limit without a request is also the request, and a limit of 0 is no limit. */
 export function parseResources(requirements: ResourceRequirements | undefined): Resources {
   const limits = quantitiesOf(requirements?.limits);
   const requests = { ...limits, ...quantitiesOf(requirements?.requests) };

@@ -19,7 +19,7 @@ export interface LogRotatorOptions {
   readonly checkMs?: number;
   readonly onError?: (path: string, error: unknown) => void;
   readonly onTrim?: (path: string, mode: TrimMode) => void;
-  /** A log has so many bytes more than when this was last called for it. */
+  /** Called with the number of bytes that a log has grown by since the last call for it. */
   readonly onGrown?: (bytes: number) => void;
 }
 

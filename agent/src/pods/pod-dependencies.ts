@@ -42,8 +42,7 @@ export interface PodDependencies {
 /** The facts about their host that pods can refer to. */
 export interface HostFacts {
   readonly nodeName: string;
-  /** The addresses at which others reach this host. */
-  /** One for each family by which others reach it; it goes by the first. */
+  /** The addresses at which others reach this host: at most one of each family, the preferred one first. */
   readonly addresses: readonly string[];
   /** Quantities by resource name. */
   readonly allocatable: () => Readonly<Record<string, string>>;

@@ -13,9 +13,9 @@ export interface StepEffect {
   /** The outcome that is on disk now. */
   readonly savedOutcome?: PodOutcome | undefined;
   readonly published?: boolean;
-  /** The present content of the volumes. */
+  /** The specification whose content the volumes show at present. */
   readonly volumesShown?: PodVolumeSpec | undefined;
-  /** The runtime's list was read. */
+  /** Set once the runtime's list of containers was read. */
   readonly looked?: true;
 }
 

@@ -68,7 +68,7 @@ test("any damage of a claim's record is noted and repaired, and the data stays",
   assert.deepEqual(await readdir(path), ["data"]);
 });
 
-test("a claim that a running container uses is marked again, and can't be removed", async (t) => {
+test("marks a claim again that a running container uses, and refuses to remove it", async (t) => {
   const { claims, directory, damage, signal } = await aStore(t);
   await claims.hold("shop", "a", undefined, "p", signal);
   const mark = join(directory, "shop", "a", "users", "p");

@@ -22,7 +22,10 @@ export function readSuppositions(flags: SuppositionFlags, namespace: string): Su
     ...lose.map(lost),
   ];
   if (changes.length === 0)
-    throw new CliError("USAGE", "suppose something: --lose, --drain, --add with --like, or --scale");
+    throw new CliError(
+      "USAGE",
+      "the change to try is missing: --lose, --drain, --add with --like, or --scale",
+    );
   return changes.map((supposition) => ({ supposition }));
 }
 

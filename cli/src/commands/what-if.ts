@@ -10,9 +10,9 @@ import { readSuppositions } from "./suppositions.ts";
 export const whatIf = defineCommand({
   name: "whatif",
   summary: "Show what a lost, drained or added node or a scaled service would do, and change nothing",
-  details: `The coordinator tries it out on a copy of the fleet, with the same decisions as in earnest, over the next half hour.
+  details: `The coordinator tries it out on a copy of the fleet, with the same decisions as in a real run, over the next half hour.
 It supposes that new pods become ready. Several flags hold together; --lose any-1 tries the loss of each node on its own.
-Exit codes: 0 every pod finds a node and no service falls below its minimum, 1 not so, 255 it could not be tried out.`,
+Exit codes: 0 every pod finds a node and no service falls below its minimum, 1 a pod finds none or a service falls below it, 255 it could not be tried out.`,
   flags: {
     lose: {
       kind: "list",
@@ -20,12 +20,12 @@ Exit codes: 0 every pod finds a node and no service falls below its minimum, 1 n
       help: "the machine of this node is gone, those of all nodes with a label such as zone=a, or any one of them",
     },
     drain: { kind: "list", hint: "NODE", help: "this node is drained" },
-    add: { kind: "text", hint: "COUNT", help: "so many nodes join" },
+    add: { kind: "text", hint: "COUNT", help: "this number of nodes join" },
     like: { kind: "text", hint: "NODE", help: "the added nodes are like this one" },
     scale: {
       kind: "list",
       hint: "[NAMESPACE/]NAME=REPLICAS",
-      help: "a container service has so many replicas",
+      help: "a container service has this number of replicas",
     },
   },
   run: (invocation) =>

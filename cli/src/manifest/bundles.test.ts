@@ -117,12 +117,12 @@ describe("what is refused", () => {
     [
       "a header that nothing follows",
       ["labels: {a: b}\n"],
-      ["f0:1:1: there are no resources in it, and none follow"],
+      ["f0:1:1: the document has no resources, and no document with resources follows it"],
     ],
     [
       "a header that the next one replaces",
       ["labels: {a: b}\n---\nlabels: {c: d}\n---\nname: x\nservice: {}\n"],
-      ["f0:1:1: there are no resources in it, and none follow"],
+      ["f0:1:1: the document has no resources, and no document with resources follows it"],
     ],
     [
       "an empty list, which would remove everything with its labels",

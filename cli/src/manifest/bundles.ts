@@ -293,7 +293,8 @@ class BundleReader {
   }
 
   #reportUnused(origin: Origin | undefined): void {
-    if (origin !== undefined) this.#fail(origin, "", "there are no resources in it, and none follow");
+    if (origin !== undefined)
+      this.#fail(origin, "", "the document has no resources, and no document with resources follows it");
   }
 
   #fail({ document, node }: Origin, path: string, message: string): void {

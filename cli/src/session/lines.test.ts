@@ -28,7 +28,7 @@ test("a line without end is passed on in parts", () => {
   assert.equal(lines.end().length, 0);
 });
 
-test("prefixes", () => {
+test("prefixes every line, including empty ones", () => {
   assert.equal(text(prefixLines(bytes("a\n\nb\n"), "p | ")), "p | a\np | \np | b\n");
   assert.equal(text(prefixLines(bytes(""), "p | ")), "");
 });

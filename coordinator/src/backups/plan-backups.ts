@@ -1,4 +1,4 @@
-/** Backups of one series are kept and removed apart from those of the other one. */
+/** The reason why a backup was made. Each series has its own limit of kept backups. */
 export type BackupSeries = "scheduled" | "on-demand";
 
 /** A backup by its file's name. */
@@ -9,7 +9,7 @@ export interface BackupFile {
   readonly madeMs: number;
 }
 
-/** The coordinator's start is a busy time, and a store that was just restored has a backup. */
+/** The first backup after a start waits for this time: a start is busy, and a store that was just restored has a backup. */
 export const START_DELAY_MS = 5 * 60_000;
 /** A failed backup is tried again after this time, or after the interval if that is shorter. */
 export const RETRY_MS = 15 * 60_000;

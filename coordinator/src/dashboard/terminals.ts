@@ -17,7 +17,7 @@ interface OpenTerminal {
 const WAITING_INPUTS = 16;
 const ID_BYTES = 16;
 
-/** Joins the input of terminals, which comes in requests of its own, with their output streams. */
+/** Connects each terminal's output stream with its input, which arrives in separate requests. */
 export class Terminals {
   readonly #randomBytes: (count: number) => Uint8Array;
   readonly #open = new Map<string, OpenTerminal>();

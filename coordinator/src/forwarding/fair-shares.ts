@@ -4,8 +4,9 @@ export interface SharesOptions {
 }
 
 /**
- * Shares places between users, such as workspaces. A user gets another place only while it has fewer than are free. So a single user
- * can take half of all places, each further one half of the rest, and a place always remains for the next user.
+ * Shares places between users, such as workspaces. A user gets another place only if more places are free
+ * than it holds already. So the first user can take half of all places, each further user half of the rest, and a place always
+ * remains for the next one.
  */
 export class FairShares {
   readonly #options: SharesOptions;

@@ -228,7 +228,7 @@ describe("Connection ends", () => {
     assert.equal(peer.failure?.reason, "UNREAD");
   });
 
-  test("a paced peer after fewer resets", () => {
+  test("cuts a paced peer after fewer resets", () => {
     const peer = new Peer({ isPaced: true }).begin();
     for (let index = 0; index < 32; index++) peer.send(quickReset(2 * index + 1));
     assert.equal(peer.failure, undefined);

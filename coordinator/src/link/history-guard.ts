@@ -94,7 +94,7 @@ export class HistoryGuard {
     return `${this.lineage}/${signatureOf(this.#options.secrets()[0], node, this.lineage, revision)}`;
   }
 
-  /** Takes in what the node saw last, by its hello. */
+  /** Compares the store with the newest revision that a node has seen, which its hello contains. */
   check(node: string, { lineage, revision }: { readonly lineage: string; readonly revision: bigint }): void {
     const { store, epoch, events, log } = this.#options;
     if (this.#refusal !== undefined || !this.#isAhead(lineage, revision)) return;

@@ -138,7 +138,7 @@ export class Prefetches implements Prefetcher {
   take(node: string, images: readonly ImagePull[]): void {
     const reader = this.#readers.get(node);
     if (reader === undefined) return;
-    // It knows what it is asked: whatever takes longer from now on is being pulled.
+    // The node has the request. From now on, a missing answer means that the image is still being pulled.
     reader.cancel?.();
     reader.cancel = () => {};
     reader.silent = false;

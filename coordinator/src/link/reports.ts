@@ -62,7 +62,7 @@ export function changesOf(
   return changes;
 }
 
-/** Undefined: it isn't ready, as far as is known. */
+/** Returns the time since which the pod has been ready. Undefined: no report says that it is ready. */
 function readySinceMs({ status, readySinceMs: sinceMs, observedAtMs }: PodEntry): number | undefined {
   return status?.ready ? (sinceMs ?? observedAtMs) : undefined;
 }

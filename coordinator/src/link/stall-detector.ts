@@ -10,7 +10,7 @@ export interface StallDetectorOptions {
   readonly onPulse: () => void;
 }
 
-/** The wall clock is set by so much in the ordinary course of events; more may be a suspended machine. */
+/** The largest step of the wall clock that counts as an ordinary correction. A larger step may be a suspended machine. */
 const WALL_JUMP_MS = 5_000;
 
 /**

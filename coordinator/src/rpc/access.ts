@@ -8,7 +8,7 @@ const NODE = { who: "node" } as const;
 const inNamespace = (role: Role) => ({ who: "user", role, scope: "namespace" }) as const;
 const inCluster = (role: Role) => ({ who: "user", role, scope: "cluster" }) as const;
 
-/** Every method that is served, with what it asks of its caller. A method that isn't listed is refused. */
+/** The methods that are served, each with the role that its caller needs. A method that isn't listed is refused. */
 export const methodTable: MethodTable = {
   "/forest.v1.ForageService/ApplyResources": inNamespace("editor"),
   "/forest.v1.ForageService/WatchRollout": inNamespace("viewer"),

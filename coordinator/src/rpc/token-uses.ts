@@ -33,7 +33,7 @@ export class TokenUses {
     return this.#recent.size;
   }
 
-  /** Must be called for tokens that were verified only: each id takes memory. */
+  /** Records a use. Call it only for verified tokens, because each id takes memory. */
   used(id: string): void {
     this.#recent.set(id, this.#options.nowMs());
     this.#unwritten.add(id);

@@ -17,9 +17,9 @@ export interface ServiceTableOptions {
   readonly domain: string;
   /** CIDRs. */
   readonly virtualIpRanges: readonly string[];
-  /** Runs later, and lets the world outside in between: `setImmediate`. */
+  /** Runs the function after pending I/O was handled, as `setImmediate` does. */
   readonly defer: (run: () => void) => void;
-  /** A message that has so much in it is sent, and another follows. */
+  /** The size at which a message is sent and the rest goes into the next one. */
   readonly partBytes?: number;
   /** Takes errors in the handling of one service. */
   readonly faults?: ObjectFaults;

@@ -19,7 +19,7 @@ export function namesLike(like: string, count: number, exists: (name: string) =>
   return names;
 }
 
-/** Returns the writes that make a node as another one would be if it had just joined: empty, and not cordoned. Pure. */
+/** Returns the writes that add a copy of a node as if it had just joined: without pods and not cordoned. Pure. */
 export function nodeLike({ record, report }: NodeEntry, name: string, nowMs: number): StoreWrite {
   const { labels, taints } = record;
   const added = NodeRecord.fromPartial({

@@ -14,7 +14,7 @@ export interface Scoring {
   readonly locals: (state: FleetState, live: LiveRules, list: Shortlist) => void;
   /** Fills in `list.totals` from `list.local` and the fleet's counters. */
   readonly totals: (live: LiveRules, list: Shortlist) => void;
-  /** A shorter way to the best node than listing and scoring all, where the profile has one. */
+  /** Finds the best node without listing and scoring all of them. Absent: the profile has no such shortcut. */
   readonly best?: (state: FleetState, live: LiveRules) => number;
   /** Reports whether the pod can be scored at all. */
   readonly accepts: (podClass: PodClass) => boolean;

@@ -25,7 +25,7 @@ test("moves aside the least important pods, and no more of them than needed", ()
   assert.equal(fleet.podsOn("a").length + fleet.podsOn("b").length, 4, "nothing is done by asking");
 });
 
-test("never for a pod that must not, nor for one of no higher priority, nor where it could not help", () => {
+test("preempts only for a pod that may preempt, has the higher priority, and would fit afterwards", () => {
   const fleet = full();
   assert.equal(fleet.preempt(aPod("p", { cpu: "1", priority: 10, preemptionPolicy: "Never" })), undefined);
   assert.equal(fleet.preempt(aPod("p", { cpu: "1", priority: 1 })), undefined);

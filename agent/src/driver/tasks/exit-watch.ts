@@ -40,7 +40,7 @@ export class ExitWatch {
     this.#parts = parts;
   }
 
-  /** Resolves when the container has ended. `process` undefined: it may have ended already. */
+  /** Resolves when the container has ended. Without `process` it is checked at once, because it may have ended already. */
   watch(containerId: string, process: ProcessIdentity | undefined): Promise<TaskExit> {
     return new Promise((settle) => {
       this.#watched.set(containerId, { process, settle, oomKilled: false, settling: false });

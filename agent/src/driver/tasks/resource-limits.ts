@@ -59,7 +59,7 @@ type MemoryTuning = Pick<
   "memorySoftLimitBytes" | "memorySwapLimitBytes" | "memorySwappiness"
 >;
 
-/** The job's own settings of the memory count before Nomad's. */
+/** Returns the memory settings. Those of the task's `config` override Nomad's. */
 function memoryTuning(options: LimitOptions, limitBytes: number): MemoryTuning {
   const { memoryReservationBytes, memorySwapBytes, memorySwappiness } = options;
   if (memorySwapBytes !== undefined && limitBytes === 0)

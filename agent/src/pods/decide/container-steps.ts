@@ -66,7 +66,7 @@ export function* settle(view: PodView, spec: PodContainer): Generator<Step | Wai
   return halfMade.length > 0;
 }
 
-/** One after the other, each to its end. True once all are done. */
+/** Runs the init containers one after the other, each to its end. Returns true once all have succeeded. */
 export function* initialize(view: PodView, limits: RestartLimits): Generator<Step | Wait, boolean> {
   const done: ObservedContainer[] = [];
   for (const spec of initContainersOf(view.pod)) {

@@ -35,7 +35,7 @@ test("callers of one image share a pull, of another not", async () => {
   await Promise.all(calls);
 });
 
-test("all learn of its failure, and the next call tries again", async () => {
+test("rejects all callers of a failed pull, and pulls again at the next call", async () => {
   const { begun, pulls } = aRecorder();
   const calls = [pulls.pull("a", never), pulls.pull("a", never)];
   begun[0]?.end(new Error("no"));

@@ -27,7 +27,7 @@ export function validateApply(request: ApplyResourcesRequest): void {
   if (resources.length === 0 && Object.keys(labels).length === 0)
     field.invalid("must not be empty, unless labels select the resources to remove");
   if (resources.length > MAX_RESOURCES)
-    field.invalid(`must be at most ${MAX_RESOURCES}, are ${resources.length}`);
+    field.invalid(`must be at most ${MAX_RESOURCES}, but ${resources.length} were given`);
   else checkSize(request, field);
   checkNames(request, field);
   for (const [index, resource] of resources.slice(0, MAX_RESOURCES).entries()) {

@@ -11,7 +11,8 @@ const MAX_ANNOTATION_BYTES = 256 * 1024;
 
 export function validateLabels(labels: Texts, field: Field): void {
   const entries = Object.entries(labels);
-  if (entries.length > MAX_LABELS) field.invalid(`must be at most ${MAX_LABELS}, are ${entries.length}`);
+  if (entries.length > MAX_LABELS)
+    field.invalid(`must be at most ${MAX_LABELS}, but ${entries.length} were given`);
   if (bytesOf(labels) > MAX_LABEL_BYTES)
     field.invalid(`must not be longer than ${MAX_LABEL_BYTES} bytes together`);
   for (const [key, value] of entries) {

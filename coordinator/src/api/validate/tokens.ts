@@ -11,10 +11,10 @@ import { controlProblem, lengthProblem } from "./syntax/text.ts";
 import { validateNewTaints } from "./update-node.ts";
 
 const MAX_DESCRIPTION_BYTES = 1024;
-/** A token for more is one for all. */
+/** A caller that needs more namespaces creates a token for all of them. */
 const MAX_NAMESPACES = 100;
 
-/** The labels and taints become the node's; the rest is checked where tokens are made. */
+/** Validates the labels and taints that the node will have. The other fields are validated where tokens are created. */
 export function validateJoinToken({ labels, taints, nodeName }: CreateJoinTokenRequest): void {
   const findings = new Findings();
   const request = new Field(findings);

@@ -84,7 +84,7 @@ function settledAuthorization(authorization: Authorization | undefined): true | 
 function settledOrder(order: Order, wanted: readonly Order["status"][]): Order | undefined {
   if (wanted.includes(order.status)) return order;
   if (order.status !== "invalid") return undefined;
-  const text = problemText(order.error as Problem | undefined, "the authority has turned the order down");
+  const text = problemText(order.error as Problem | undefined, "the authority rejected the order");
   throw new IssueError(text, { blame: "hostname" });
 }
 

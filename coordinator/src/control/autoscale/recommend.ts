@@ -111,7 +111,10 @@ function withinLimits(
   if (allowed > steady)
     return {
       replicas: allowed,
-      limited: limit("TooFewReplicas", `${steady} would do, min_replicas is ${policy.minReplicas}`),
+      limited: limit(
+        "TooFewReplicas",
+        `${steady} replicas are enough, but min_replicas is ${policy.minReplicas}`,
+      ),
     };
   return { replicas: allowed, limited: condition("ScalingLimited", false, "WithinLimits", "") };
 }

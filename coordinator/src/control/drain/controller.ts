@@ -128,14 +128,14 @@ export class DrainController {
   }
 
   #finish(node: NodeEntry, drain: DrainRecord, { staying }: DrainPlan): Promise<undefined> {
-    const stay = staying.length === 0 ? "" : `; ${namesOf(staying)} stay, as they can run nowhere else`;
-    this.#tell(node.name, "Normal", "DrainFinished", `no more pods have to leave it${stay}`);
+    const stay = staying.length === 0 ? "" : `; ${namesOf(staying)} stay, because no other node can run them`;
+    this.#tell(node.name, "Normal", "DrainFinished", `all pods have left the node${stay}`);
     const finishedAt = toTimestamp(this.#options.clock.nowMs());
     return this.#rewrite(node, { drain: { ...drain, finishedAt } });
   }
 
   #giveUp(node: NodeEntry, drain: DrainRecord, { waiting }: DrainPlan): Promise<undefined> {
-    const failure = `its time was over with ${waiting.length} pods left: ${namesOf(waiting)}`;
+    const failure = `the deadline passed with ${waiting.length} pods left: ${namesOf(waiting)}`;
     this.#tell(node.name, "Warning", "DrainFailed", failure);
     return this.#rewrite(node, { drain: { ...drain, failure } });
   }

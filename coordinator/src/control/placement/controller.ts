@@ -140,7 +140,7 @@ export class PlacementController {
     const pass: Pass = { claims: new Set(), stops: new Map(), nominated: [], again: false, done: 0 };
     try {
       while (pass.done < due.length) await this.#placeSome(due, pass, open, turn);
-      // A stop that fails has been decided by what is no longer so: those that it was for are tried again.
+      // A failed write means that a preemption was planned from an outdated view. Its preemptors are tried again.
       let stopped = true;
       for (const part of batches([...pass.stops.values()])) stopped = (await this.#write(part)) && stopped;
       if (stopped) pass.nominated = [];

@@ -14,7 +14,7 @@ const READY = { ready: true, phase: PodPhase.RUNNING };
 const v1 = aWorkloadEntry();
 const hash = v1.workload?.templateHash ?? "";
 
-describe("what is done for a workload", () => {
+describe("plans the steps of a workload", () => {
   for (const [what, resource, pods, steps] of [
     ["nothing runs", v1, [], ["create 2: too few replicas"]],
     ["one is missing", v1, [pod("a", { status: READY })], ["create 1: too few replicas"]],

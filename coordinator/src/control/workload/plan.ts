@@ -97,7 +97,7 @@ function spent(pod: PodEntry, input: WorkloadInput): string | undefined {
   return (replaceAtMs(pod, input) ?? Infinity) <= input.nowMs ? "its containers have ended" : undefined;
 }
 
-/** A new try doesn't begin with what failed in the one before. */
+/** Returns the reason why a new rollout attempt replaces a pod that failed in an earlier attempt. */
 function hopeless(
   pod: PodEntry,
   wanted: Workload | undefined,

@@ -53,7 +53,7 @@ export function errorTrailers(error: unknown, isFirst: boolean): Buffer {
   return encodeFields(isFirst ? [...RESPONSE, ...fields] : fields);
 }
 
-/** Encodes an answer that consists of a status. */
+/** Encodes a response that has an HTTP status and nothing else. */
 export function httpStatus(status: string): Buffer {
   return encodeFields([[":status", status]]);
 }

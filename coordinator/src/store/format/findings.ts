@@ -31,11 +31,11 @@ export interface Inspection {
   readonly records: readonly Version[];
   /** The good entries of the log, by revision. */
   readonly entries: readonly DecodedEntry[];
-  /** Empty: this is what was written, all of it. */
+  /** The faults that were found. Empty: the database is complete and undamaged. */
   readonly problems: readonly string[];
 }
 
-/** The highest revision that is there. */
+/** Returns the highest revision that the database contains. */
 export function lastRevision({ base, entries }: Inspection): Revision {
   return entries.at(-1)?.revision ?? base?.revision ?? 0;
 }

@@ -127,7 +127,7 @@ export class DocsSystem {
   /** Returns the command with a name that exists in place of each name that a page makes up. */
   async filled(line: string): Promise<string> {
     let text = line.replace(/\bHOST:7600|\b(?:coordinator|lab)\.example\b/, this.address);
-    text = text.replace(/\bIMAGE\b/, "registry.example/web:1.4");
+    text = text.replace(/\bIMAGE\b/, "registry.example/tried:1");
     if (/^forage node remove /.test(line)) await this.#awaitLoss(line.split(" ").at(-1) ?? "");
     else
       for (const name of Object.keys(NODES))

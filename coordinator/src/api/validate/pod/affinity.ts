@@ -69,5 +69,5 @@ function validateTerm({ labelSelector, topologyKey, namespaces }: PodAffinityTer
 }
 
 function checkCount(terms: readonly unknown[], field: Field): void {
-  if (terms.length > MAX_TERMS) field.invalid(`must be at most ${MAX_TERMS}, are ${terms.length}`);
+  if (terms.length > MAX_TERMS) field.invalid(`must be at most ${MAX_TERMS}, but ${terms.length} were given`);
 }

@@ -20,7 +20,9 @@ export function validateDns({ dnsPolicy, dnsConfig }: PodConfig, field: Field): 
 
 function validateDnsConfig({ nameservers, searches, options }: PodDnsConfig, field: Field): void {
   if (nameservers.length > MAX_NAMESERVERS)
-    field.at("nameservers").invalid(`must be at most ${MAX_NAMESERVERS}, are ${nameservers.length}`);
+    field
+      .at("nameservers")
+      .invalid(`must be at most ${MAX_NAMESERVERS}, but ${nameservers.length} were given`);
   for (const [index, server] of nameservers.entries())
     field.at("nameservers").item(index).check(addressProblem(server));
   if (searches.length > MAX_SEARCHES || searches.join(" ").length > MAX_SEARCH_CHARACTERS)

@@ -64,7 +64,7 @@ function containersOf({ container, sidecars = [], initContainers = [] }: PodPart
 
 function checkCounts({ sidecars = [], initContainers = [], volumes }: PodParts, field: Field): void {
   const tooMany = (items: readonly unknown[], max: number, name: string): void => {
-    if (items.length > max) field.at(name).invalid(`must be at most ${max}, are ${items.length}`);
+    if (items.length > max) field.at(name).invalid(`must be at most ${max}, but ${items.length} were given`);
   };
   tooMany(sidecars, MAX_CONTAINERS, "sidecars");
   tooMany(initContainers, MAX_CONTAINERS, "init_containers");

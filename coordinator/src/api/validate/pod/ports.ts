@@ -9,7 +9,7 @@ const MAX_PORTS = 100;
 
 /** Checks the ports of one container. Names must be unique in the whole pod, which the check of the pod finds. */
 export function validatePorts(ports: readonly ContainerPort[], field: Field): void {
-  if (ports.length > MAX_PORTS) field.invalid(`must be at most ${MAX_PORTS}, are ${ports.length}`);
+  if (ports.length > MAX_PORTS) field.invalid(`must be at most ${MAX_PORTS}, but ${ports.length} were given`);
   const numbers = new Set<string>();
   for (const [index, { name, containerPort, protocol }] of ports.entries()) {
     const at = field.item(index);

@@ -25,7 +25,7 @@ export function validateInlineRoute(
 ): void {
   validateHostnames(hostnames, field.at("hostnames"));
   if (rules.length > MAX_RULES)
-    field.at("rules").invalid(`must be at most ${MAX_RULES}, are ${rules.length}`);
+    field.at("rules").invalid(`must be at most ${MAX_RULES}, but ${rules.length} were given`);
   for (const [index, rule] of rules.entries()) validateRule(rule, field.at("rules").item(index));
   if (tls !== undefined) validateTls(tls, rules, field);
 }
@@ -36,7 +36,7 @@ function needsTarget({ backends, filters }: RouteRule): boolean {
 
 function validateHostnames(hostnames: readonly string[], field: Field): void {
   if (hostnames.length > MAX_HOSTNAMES)
-    field.invalid(`must be at most ${MAX_HOSTNAMES}, are ${hostnames.length}`);
+    field.invalid(`must be at most ${MAX_HOSTNAMES}, but ${hostnames.length} were given`);
   const seen = new Set<string>();
   for (const [index, hostname] of hostnames.entries()) {
     field.item(index).check(hostnamePatternProblem(hostname));
