@@ -39,7 +39,7 @@ export function clockTimes(seconds: readonly number[], stepSeconds: number): str
 
 export function dateTime(time: string | undefined): string {
   if (time === undefined) return "";
-  return new Date(time).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
+  return new Date(time).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "medium" });
 }
 
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"];

@@ -84,7 +84,7 @@ const COLUMNS: readonly Column<ResourceRow>[] = [
   { title: "Kind", width: "5rem", cell: ({ kind }) => kind, sort: ({ kind }) => kind },
   {
     title: "State",
-    width: "minmax(6rem, 1fr)",
+    width: "minmax(8.5rem, 1fr)",
     cell: ({ tone, kind, endpoints }) => (
       <Badge tone={tone}>
         {kind === "service" ? `${endpoints} ready` : tone === "good" ? "Programmed" : "Not served"}

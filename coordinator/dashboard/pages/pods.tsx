@@ -49,7 +49,7 @@ const COLUMNS: readonly Column<PodRow>[] = [
   { title: "Pod", width: "minmax(9rem, 2.5fr)", cell: ({ name }) => name, sort: ({ name }) => name },
   {
     title: "State",
-    width: "minmax(9.5rem, 1.4fr)",
+    width: "minmax(11rem, 1.4fr)",
     cell: ({ tone, state }) => <Badge tone={tone}>{state}</Badge>,
     sort: ({ state }) => state,
   },
