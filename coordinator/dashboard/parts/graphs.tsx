@@ -17,8 +17,8 @@ const count = (value: number): string => `${value}`;
 const rate = (value: number): string => (value >= 10 ? value.toFixed(0) : value.toFixed(1));
 
 const FLEET_GRAPHS: readonly Graph[] = [
-  { title: "CPU in use, cores", series: "cpuMilli", text: cores },
-  { title: "Memory in use", series: "memoryBytes", text: bytes },
+  { title: "CPU, cores", series: "cpuMilli", text: cores },
+  { title: "Memory", series: "memoryBytes", text: bytes },
   { title: "Pods ready", series: "podsReady", text: count },
   { title: "Restarts in 30 s", series: "restarts", text: count },
   { title: "Gateway requests/s", series: "requests", text: rate },

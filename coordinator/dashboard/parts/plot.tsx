@@ -19,8 +19,10 @@ export interface PlotProps {
 
 const HEIGHT_PX = 140;
 const TIME_AXIS_PX = 28;
-/** The room of one time on the axis, so that times on a phone don't overlap. */
-const TIME_LABEL_PX = 72;
+/** The room of one time on the axis, with and without seconds, so that times on a phone don't overlap. */
+const SECONDS_LABEL_PX = 72;
+const MINUTES_LABEL_PX = 48;
+const SECONDS_PER_MINUTE = 60;
 export const MAX_POINTS = 480;
 const COLOURS = ["#2e9e5b", "#b7791f"] as const;
 /** Lines differ by more than their colour. */
@@ -94,7 +96,8 @@ function optionsOf({
     axes: [
       {
         ...axis,
-        space: TIME_LABEL_PX,
+        space: (_, __, from, to, width) =>
+          ((to - from) / width) * MINUTES_LABEL_PX < SECONDS_PER_MINUTE ? SECONDS_LABEL_PX : MINUTES_LABEL_PX,
         size: TIME_AXIS_PX,
         values: (_, seconds, __, ___, step) => clockTimes(seconds, step),
       },

@@ -3,10 +3,15 @@ import { test } from "node:test";
 import { VirtualClock } from "@forage/common/virtual-clock";
 import { WorkspacePhase, WorkspaceStatus } from "@forage/proto/core";
 import { PodPhase } from "@forage/proto/forage/agent/v1/agent";
-import { aNode, aPod, aServiceEntry, aWorkloadEntry } from "../../../test/support/entries.ts";
+import { Certificate } from "@forage/proto/forage/operator/v1/operator";
+import { ObjectRecord, WorkloadStatusRecord } from "@forage/proto/forage/store/v1/store";
+import { aCronJobEntry, aNode, aPod, aServiceEntry, aWorkloadEntry } from "../../../test/support/entries.ts";
 import { HandFedState } from "../../../test/support/hand-fed-state.ts";
 import { settled } from "../../../test/support/until.ts";
 import type { Contents } from "../../../test/support/view.ts";
+import { encodeRecord } from "../../model/codec.ts";
+import { objectKey, workloadStatusKey } from "../../model/keys.ts";
+import type { LiveCertificates } from "./certificate-row.ts";
 import { type LiveFeedOptions, liveFeed, MAX_ROWS } from "./live-feed.ts";
 import { LiveTables } from "./live-tables.ts";
 import type { LiveMessage } from "./rows.ts";
@@ -17,12 +22,18 @@ const READY = { phase: PodPhase.RUNNING, ready: true };
 const LATER_MS = 1_000;
 const MAX_TURNS = 20;
 
-function aFeed(contents: Contents, options: Partial<LiveFeedOptions> = {}, workspaces?: LiveWorkspaces) {
+function aFeed(
+  contents: Contents,
+  options: Partial<LiveFeedOptions> = {},
+  workspaces?: LiveWorkspaces,
+  liveCertificates?: LiveCertificates,
+) {
   const fed = new HandFedState(contents);
   const clock = new VirtualClock({ startMs: 1_000_000 });
   const reasons = new Map<string, string>();
   const tables = new LiveTables({
     workspaces,
+    liveCertificates,
     state: fed.state,
     clock,
     autoscale: { statusOf: () => undefined },
@@ -168,6 +179,68 @@ test("instances of workspaces come with their changes, to those who may see them
   const other = aFeed({}, { seesWorkspaces: false }, workspaces);
   assert.equal((await other.next()).workspaces, undefined);
   await other.feed.return(undefined);
+});
+
+test("objects come without their values, with the pods that refer to them, and go", async () => {
+  const { fed, feed, next } = aFeed(
+    { nodes: [aNode()] },
+    { seesNamespace: (namespace) => namespace === "shop" },
+  );
+  assert.equal((await next()).objects, undefined, "priority classes belong to no namespace");
+  const name = { namespace: "shop", kind: "secret", name: "db" } as const;
+  const record = ObjectRecord.fromPartial({ ...name, sizes: { password: 12 }, versions: ["v1"] });
+  fed.write({ kind: "put", key: objectKey(name), value: encodeRecord(ObjectRecord, record) });
+  const row = (await next()).objects?.["shop/secret/db"];
+  assert.deepEqual(row, { ...name, about: "", sizes: { password: 12 }, usedBy: 0, updatedMs: 0 });
+  fed.remove(objectKey(name));
+  assert.equal((await next()).objects?.["shop/secret/db"], null);
+  await feed.return(undefined);
+});
+
+test("certificates come, change and go without an event, to those who may see them", async () => {
+  const states = new Map([["a.example", "issuing"]]);
+  const certificates = {
+    hostnames: () => [...states.keys()],
+    viewOf: (hostname: string) => {
+      const state = states.get(hostname);
+      return state === undefined ? undefined : Certificate.fromPartial({ hostname, state });
+    },
+  };
+  const { feed, next } = aFeed({}, {}, undefined, certificates);
+  assert.equal((await next()).certificates?.["a.example"]?.tone, "busy");
+  states.set("a.example", "ready").set("b.example", "issuing");
+  const { certificates: changed } = await next();
+  assert.deepEqual([changed?.["a.example"]?.tone, changed?.["b.example"]?.tone], ["good", "busy"]);
+  states.delete("a.example");
+  assert.equal((await next()).certificates?.["a.example"], null);
+  await feed.return(undefined);
+  const other = aFeed({}, { seesCertificates: false }, undefined, certificates);
+  assert.equal((await other.next()).certificates, undefined);
+  await other.feed.return(undefined);
+});
+
+test("the next run of a cron job moves on with the time", async () => {
+  const { feed, next, clock } = aFeed({ resources: [aCronJobEntry({ spec: { schedule: "* * * * *" } })] });
+  const nextMs = async () => (await next()).resources?.["shop/cron_job/nightly"]?.nextMs ?? 0;
+  const first = await nextMs();
+  assert.ok(first > clock.nowMs());
+  clock.advance(60_000);
+  assert.ok((await nextMs()) > first);
+  await feed.return(undefined);
+});
+
+test("a row says that its rollout is paused", async () => {
+  const { fed, feed, next } = aFeed({ resources: [aWorkloadEntry()] });
+  const key = "shop/container_service/web";
+  assert.equal((await next()).resources?.[key]?.paused, undefined);
+  const record = WorkloadStatusRecord.fromPartial({
+    ...{ namespace: "shop", kind: "container_service", name: "web" },
+    status: { $case: "containerService", value: { paused: true } },
+  });
+  const statusKey = workloadStatusKey("shop", "container_service", "web");
+  fed.write({ kind: "put", key: statusKey, value: encodeRecord(WorkloadStatusRecord, record) });
+  assert.equal((await next()).resources?.[key]?.paused, true);
+  await feed.return(undefined);
 });
 
 test("a reason that changes without an event of the pod is sent", async () => {
