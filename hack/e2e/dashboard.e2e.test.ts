@@ -1,41 +1,51 @@
 import assert from "node:assert/strict";
-import { mkdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { readFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
 import { WorkspacePhase } from "@forage/proto/core";
-import type { Browser, BrowserContext, Page } from "playwright-core";
-import { findAccessFaults, startBrowser } from "../lib/browser.ts";
+import type { Page } from "playwright-core";
+import { linePixels } from "../lib/browser.ts";
+import { ensureEnvoy } from "../lib/envoy.ts";
+import { hollowMessage } from "../lib/hollow-rows.ts";
 import { startTestHost, type TestHost } from "../lib/test-host.ts";
 import { waitFor } from "../lib/wait-for.ts";
+import { DashboardTour } from "../system/dashboard-tour.ts";
+import { dashboardViews } from "../system/dashboard-views.ts";
+import { askGateway, HOSTNAME, web, worldManifests } from "../system/dashboard-world.ts";
 import { webManifest } from "../system/manifests.ts";
-import { type System, startSystem } from "../system/system.ts";
+import { freeAddresses, type System, startSystem } from "../system/system.ts";
 import { WorkspaceCalls } from "../system/workspaces.ts";
 
-const LIMIT = { timeout: 180_000 };
-/** Named: pictures of the pages are kept there. `FORAGE_PICTURES=docs/pictures hack/test hack/e2e/dashboard` makes those of the docs. */
-const PICTURES = process.env.FORAGE_PICTURES;
+const LIMIT = { timeout: 240_000 };
+/** Every page several times, on a machine that other tests keep busy. */
+const LONG_LIMIT = { timeout: 400_000 };
 const CANARY = "hunter2-canary";
-const SERVE = "echo line one; echo the second line; exec httpd -f -p 8080 -h /tmp";
 
 describe("the dashboard in a browser, over real pods", { concurrency: false }, () => {
   let host: TestHost;
   let system: System;
-  let browser: Browser;
-  let context: BrowserContext;
+  let tour: DashboardTour;
   let page: Page;
   /** A second window, which shows a pod while the other one goes on. */
   let window: Page;
   let token: string;
-  const complaints: string[] = [];
+  let gatewayPort = 0;
 
   before(async () => {
-    const starting = startBrowser();
+    const starting = DashboardTour.start();
     host = await startTestHost();
+    const envoy = await ensureEnvoy();
+    const [httpPort = 0, httpsPort = 0] = (await freeAddresses(2)).map((it) => Number(it.split(":")[1]));
+    gatewayPort = httpPort;
     system = await startSystem(host, {
-      agent: { workspaces: { enabled: true } },
+      agent: {
+        workspaces: { enabled: true },
+        gateway: { envoy, address: "127.0.0.1", httpPort, httpsPort },
+        labels: { "topology.kubernetes.io/zone": "cellar" },
+      },
       coordinator: {
         // Nodes measure their pods as often.
         autoscaling: { intervalSeconds: 1 },
+        certificates: { issuer: "self-signed" },
         workspaces: {
           enabled: true,
           classes: [{ id: "small", cpu: "10m", memory: "32Mi" }],
@@ -43,102 +53,105 @@ describe("the dashboard in a browser, over real pods", { concurrency: false }, (
         },
       },
     });
-    browser = await starting;
-    context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
-    context.setDefaultTimeout(60_000);
-    page = await context.newPage();
-    context.on("weberror", (thrown) => complaints.push(thrown.error().message));
-    context.on("console", (message) => {
-      // Chromium ends requests when pods change the host's network interfaces, and the page sends them again.
-      if (message.text().includes("net::ERR_NETWORK_CHANGED")) return;
-      if (message.type() === "error" && !message.text().includes("401")) complaints.push(message.text());
-    });
+    tour = await starting;
+    page = tour.page;
     token = readFileSync(system.tokenFile, "utf8").trim();
+    await forage(["node", "label", "n1", "forage.dev/gateway=default"]);
   }, LIMIT);
   after(async () => {
-    await browser?.close();
+    await tour?.close();
     await host?.close();
   }, LIMIT);
 
-  /** Forgets the browser's line about an answer that the test has caused. */
-  function allowed(status: string): void {
-    const at = complaints.findIndex((text) => text.includes(`status of ${status}`));
-    assert.notEqual(at, -1);
-    complaints.splice(at, 1);
-  }
-
-  async function apply(manifest: string): Promise<void> {
-    const { exitCode, stderr } = await system.forageInProcess(["apply", "--detach", "-f", "-"], manifest);
+  async function forage(args: readonly string[], input?: string): Promise<void> {
+    const { exitCode, stderr } = await system.forageInProcess(args, input);
     assert.equal(exitCode, 0, stderr);
   }
 
-  /** Goes to a page whose title is the heading, and checks that everyone can use it. */
-  async function visit(address: string, heading: string): Promise<void> {
-    await page.evaluate(`location.hash = ${JSON.stringify(`#/${address}`)}`);
-    await page.getByRole("heading", { name: heading, level: 1 }).waitFor();
-  }
-
-  async function checked(name: string, shown = page): Promise<void> {
-    if (PICTURES !== undefined) {
-      mkdirSync(PICTURES, { recursive: true });
-      await shown.screenshot({ path: join(PICTURES, `dashboard-${name}.png`) });
-    }
-    assert.deepEqual(await findAccessFaults(shown), [], name);
-  }
+  const apply = (manifest: string): Promise<void> => forage(["apply", "--detach", "-f", "-"], manifest);
 
   test("a token opens it, and what is deployed appears without a reload", LIMIT, async () => {
     await page.goto(`http://${system.http}/`);
     await page.getByLabel("API token").fill("flt_wrong");
     await page.getByRole("button", { name: "Log in" }).click();
     await page.getByRole("alert").waitFor();
-    await checked("login");
+    await tour.checked("login");
     await page.getByLabel("API token").fill(token);
     await page.getByRole("button", { name: "Log in" }).click();
     await page.getByRole("link", { name: "n1", exact: true }).waitFor();
     await page.getByRole("link", { name: "Pods", exact: true }).click();
     await page.getByText("No pod matches").waitFor();
-    await apply(webManifest({ image: host.image, replicas: 2, command: ["sh", "-c", SERVE] }));
+    await apply(web(host.image));
     await page.getByText("2 pods · 2 ready").waitFor();
-    await checked("pods");
     const pod = await page.getByRole("link", { name: /^web-/ }).first().getAttribute("href");
-    window = await context.newPage();
+    window = await tour.context.newPage();
     await window.goto(new URL(pod ?? "", page.url()).href);
-    await visit("fleet", "Fleet");
-    await checked("fleet");
+    for (const manifest of worldManifests(host.image)) await apply(manifest);
+    const metric = await fetch(`http://${system.http}/api/v1/namespaces/e2e/metrics/orders`, {
+      method: "PUT",
+      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+      body: JSON.stringify({ value: 8, ttlSeconds: 3_600 }),
+    });
+    assert.equal(metric.status, 200, await metric.text());
   });
 
   test("a pod shows why it fails, its log as it is written, and a terminal", LIMIT, async () => {
-    await apply(
-      webManifest({
-        name: "broken",
-        image: host.image,
-        replicas: 1,
-        command: ["sh", "-c", "echo no beans; exit 3"],
-      }),
-    );
-    await visit("workloads", "Workloads");
+    const command = ["sh", "-c", "echo no beans; exit 3"];
+    await apply(webManifest({ name: "broken", image: host.image, replicas: 1, command }));
+    await tour.visit("workloads", "Workloads");
     await page.getByRole("link", { name: "broken" }).click();
     await page.getByRole("region", { name: "Why" }).getByText("no beans").first().waitFor();
-    await checked("workload");
-    await visit("pods", "Pods");
+    await page.getByRole("region", { name: "Replicas" }).getByRole("link").first().click();
+    await page
+      .getByText(/Restarted [1-9]\d* times/)
+      .first()
+      .waitFor();
+    await page.getByRole("link", { name: "logs", exact: true }).click();
+    await page.getByLabel("Previous run").click();
+    await page.getByText("no beans").first().waitFor();
+    await tour.visit("pods", "Pods");
     await page.getByRole("searchbox").fill("web");
     await page.getByText("2 pods · 2 ready").waitFor();
     await page.getByRole("link", { name: /^web-/ }).first().click();
     await page.getByRole("region", { name: "Why" }).waitFor();
     await page.getByRole("link", { name: "logs", exact: true }).click();
     await page.getByText("the second line").waitFor();
-    await checked("logs");
+    await tour.checked("logs");
     await page.getByRole("searchbox").fill("SECOND");
     await page.getByText("1 line", { exact: true }).waitFor();
     await page.getByRole("link", { name: "terminal", exact: true }).click();
     await page.getByText("Connected", { exact: true }).waitFor();
     await page.keyboard.type("echo typed-$((6 * 7))\n");
     await page.locator(".xterm-rows, .xterm-accessibility-tree").getByText("typed-42").first().waitFor();
-    await checked("terminal");
+    await tour.checked("terminal");
     await page.keyboard.type("exit 5\n");
     await page.getByText("Ended with exit code 5").waitFor();
-    await page.getByRole("link", { name: "events", exact: true }).click();
-    await page.getByText("Scheduled").first().waitFor();
+  });
+
+  test("the containers of a pod are offered by their names, each once", LIMIT, async () => {
+    await tour.visit("pods", "Pods");
+    await page
+      .getByRole("link", { name: /^scaled-/ })
+      .first()
+      .click();
+    await page.getByRole("link", { name: "logs", exact: true }).click();
+    await page.getByRole("option", { name: "worker" }).waitFor({ state: "attached" });
+    const choice = page.getByLabel("Container");
+    assert.deepEqual([await choice.inputValue(), await choice.locator("option").count()], ["worker", 1]);
+  });
+
+  test("a port of a pod is opened under a host name of its own", LIMIT, async () => {
+    await tour.visit("pods", "Pods");
+    await page.getByRole("link", { name: /^web-/ }).first().click();
+    const coming = tour.context.waitForEvent("page");
+    await page.getByRole("button", { name: "Open port 8080" }).click();
+    const opened = await coming;
+    await opened.getByRole("heading", { name: "beans" }).waitFor();
+    const { hostname, pathname } = new URL(opened.url());
+    assert.match(`${hostname}${pathname}`, /^p-[0-9a-f]{20}\.localhost\/$/);
+    const names = (await tour.context.cookies(opened.url())).map(({ name }) => name);
+    assert.deepEqual(names, ["forage-port"], "the dashboard's own cookie does not go there");
+    await opened.close();
   });
 
   test("the page of a pod draws what it uses, from when the page was opened", LIMIT, async () => {
@@ -151,162 +164,236 @@ describe("the dashboard in a browser, over real pods", { concurrency: false }, (
       const drawn = async (): Promise<boolean> => (await linePixels(window, title)) > 50;
       await waitFor(drawn, { what: `a line is drawn in "${title}"`, limitMs: 90_000 });
     }
-    await checked("pod", window);
     await window.close();
   });
 
-  test("a rollback and a drain show what they will do before they do it", LIMIT, async () => {
-    await apply(
-      webManifest({
-        image: host.image,
-        replicas: 2,
-        command: ["sh", "-c", SERVE],
-        env: { GREETING: "newer" },
-      }),
-    );
-    await visit("resources/e2e/container_service/web", "web");
+  test("a rollback shows what it will do, and keeps the present number of replicas", LIMIT, async () => {
+    await apply(web(host.image, { greeting: "newer" }));
+    await tour.visit("resources/e2e/container_service/web", "web");
     await page.getByText("2 of 2 ready, 2 of the newest revision").waitFor();
+    await forage(["scale", "container_service/web", "3", "-n", "e2e", "--detach"]);
+    await page.getByText("3 of 3 ready, 3 of the newest revision").waitFor();
     await page.getByRole("link", { name: "revisions", exact: true }).click();
     await page.getByRole("button", { name: "Roll back to it" }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByText("env[GREETING].value").waitFor();
-    await dialog.getByText("newer").waitFor();
-    await checked("rollback");
+    await dialog.getByText("undone to revision 1").waitFor();
+    assert.equal(await dialog.getByText("scaling").count(), 0, "it says nothing of fewer replicas");
+    await tour.checked("rollback");
     await dialog.getByRole("button", { name: "Roll back" }).click();
-    await page.getByText("undone to revision 1").waitFor();
-    await visit("nodes/n1", "n1");
-    await page.getByRole("button", { name: "Drain…" }).click();
-    await dialog.getByText("would wait").first().waitFor();
-    await checked("drain");
+    await page.getByRole("status").getByText("undone to revision 1").waitFor();
+    await page.getByRole("link", { name: "overview", exact: true }).click();
+    await page.getByText("3 of 3 ready, 3 of the newest revision").waitFor();
+  });
+
+  test("a rollout is paused and resumed, and a restart shows its steps first", LIMIT, async () => {
+    await tour.visit("resources/e2e/container_service/web", "web");
+    for (const name of ["Resume", "Promote"])
+      assert.equal(await page.getByRole("button", { name }).count(), 0, `there is nothing to ${name}`);
+    await page.getByRole("button", { name: "Pause" }).click();
+    await page.getByRole("button", { name: "Resume" }).click();
+    await page.getByRole("button", { name: "Pause" }).waitFor();
+    await page.getByRole("button", { name: "Restart…" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("create-pods").first().waitFor();
+    await tour.checked("restart");
     await page.keyboard.press("Escape");
     await dialog.waitFor({ state: "detached" });
   });
 
+  test("a drain can be confirmed once its preview is there, or has failed", LIMIT, async () => {
+    const asked = Promise.withResolvers<void>();
+    await page.route("**/api/call/whatIf", async (route) => {
+      await asked.promise;
+      await route.fulfill({ status: 503, json: { code: "UNAVAILABLE", message: "no preview today" } });
+    });
+    await tour.visit("nodes/n1", "n1");
+    await page.getByRole("button", { name: "Drain…" }).click();
+    const dialog = page.getByRole("dialog");
+    assert.equal(await dialog.getByRole("button", { name: "Drain n1" }).isDisabled(), true);
+    asked.resolve();
+    await dialog.getByRole("button", { name: "Drain n1 anyway, without a preview" }).waitFor();
+    tour.allowed("503");
+    await page.keyboard.press("Escape");
+    await page.unroute("**/api/call/whatIf");
+    await page.getByRole("button", { name: "Drain…" }).click();
+    await dialog.getByText("would wait").first().waitFor();
+    assert.equal(await dialog.getByRole("button", { name: "Drain n1" }).isDisabled(), false);
+    await tour.checked("drain");
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "detached" });
+  });
+
+  test("a cron job shows its next run, and a run that is started appears", LIMIT, async () => {
+    await tour.visit("jobs", "Jobs");
+    const row = page.getByRole("row").filter({ has: page.getByRole("link", { name: "tick", exact: true }) });
+    await row.getByText(/^in \d+ d$/).waitFor();
+    await page.getByRole("link", { name: "tick", exact: true }).click();
+    await page.getByRole("button", { name: "Run now" }).click();
+    await tour.visit("jobs", "Jobs");
+    await page.getByText("1/1 done").waitFor();
+  });
+
+  test("secrets appear by name, are walked by keyboard, and events lead to them", LIMIT, async () => {
+    await tour.visit("config", "Secrets and configuration");
+    await forage(["secret", "set", "db", "--from-file", "password=-", "-n", "e2e"], CANARY);
+    await page.getByText("db", { exact: true }).waitFor();
+    assert.equal((await page.content()).includes(CANARY), false);
+    await page.locator("[data-index='0']").focus();
+    await page.keyboard.press("ArrowDown");
+    await page.locator("[data-index='1']:focus").waitFor();
+    await page.getByRole("button", { name: "Reveal db" }).click();
+    await page.getByText(CANARY).waitFor();
+    await tour.checked("reveal");
+    await page.getByRole("button", { name: "Close" }).click();
+    await tour.visit("events", "Events");
+    await page.getByText("RolledBack").or(page.getByText("RolloutSucceeded")).first().waitFor();
+    await page.getByRole("link", { name: "secret/db" }).first().click();
+    await page.getByRole("heading", { name: "Secrets and configuration", level: 1 }).waitFor();
+    assert.equal(await page.getByRole("searchbox").inputValue(), "db");
+    await tour.visit("events", "Events");
+    await page.getByRole("searchbox").fill("certificate/");
+    await page
+      .getByRole("link", { name: `certificate/${HOSTNAME}` })
+      .first()
+      .click();
+    await page.getByRole("heading", { name: "Network", level: 1 }).waitFor();
+  });
+
+  test("a renewed certificate replaces the one before without a reload", LIMIT, async () => {
+    await tour.visit("network", "Network");
+    const item = page.getByRole("listitem").filter({ hasText: HOSTNAME });
+    await item.getByText("ready").waitFor();
+    const before = await item.textContent();
+    await item.getByRole("button", { name: `Renew ${HOSTNAME}` }).click();
+    const isOther = async (): Promise<boolean> => {
+      const now = (await item.textContent()) ?? "";
+      return now !== before && now.includes("ready");
+    };
+    await waitFor(isOther, { what: "the other certificate is shown", limitMs: 30_000 });
+  });
+
+  test("what the gateway answers is drawn as a rate", LIMIT, async () => {
+    await tour.visit("network", "Network");
+    const graph = page.getByRole("figure", { name: /^Gateway requests\/s: [\d.]*[1-9]/ });
+    const counted = async (): Promise<boolean> => {
+      await Promise.all(Array.from({ length: 50 }, () => askGateway(gatewayPort)));
+      return (await graph.count()) > 0;
+    };
+    await waitFor(counted, { what: "the graph shows requests", limitMs: 150_000 });
+  });
+
+  test("the plan of a pasted manifest, with the faults of one that is wrong", LIMIT, async () => {
+    await tour.visit("plan", "Plan");
+    const manifest = web(host.image, { replicas: 5 });
+    await page.getByLabel("Manifest").fill(manifest.replace('"replicas"', '"replicsa"'));
+    await page.getByRole("button", { name: "Show the plan" }).click();
+    await page.getByRole("alert").getByText("replicsa").first().waitFor();
+    await page.getByLabel("Manifest").fill(manifest);
+    await page.getByRole("button", { name: "Show the plan" }).click();
+    await page.getByText("scaling.replicas").waitFor();
+    tour.allowed("400");
+    await tour.checked("plan");
+  });
+
+  test("a workspace is shown while it runs, and never its owner token", LIMIT, async () => {
+    const calls = new WorkspaceCalls(system);
+    try {
+      await tour.visit("workspaces", "Workspaces");
+      await page.getByText("There is no workspace.").waitFor();
+      const { ownerToken, url } = await calls.start("shown");
+      assert.notEqual(ownerToken, "");
+      const link = page.getByRole("link", { name: "shown", exact: true });
+      const row = page.getByRole("row").filter({ has: link });
+      await row.getByText(/Running$/).waitFor();
+      await row.getByText("n1", { exact: true }).waitFor();
+      assert.equal(await row.getByRole("link", { name: "Open shown" }).getAttribute("href"), url);
+      await tour.checked("workspaces");
+      assert.equal((await page.content()).includes(ownerToken), false);
+      await link.click();
+      await page.getByRole("region", { name: "Why" }).waitFor();
+      assert.equal((await page.content()).includes(ownerToken), false);
+      await tour.visit("workspaces", "Workspaces");
+      await calls.stop("shown");
+      await row.getByText(/Stopped$/).waitFor();
+      await calls.reaches("shown", WorkspacePhase.STOPPED);
+    } finally {
+      calls.close();
+    }
+  });
+
   test(
-    "the other pages: network, jobs, secrets by name, events, and the plan of a pasted manifest",
-    LIMIT,
+    "every page is accessible and fits, bright and dark, on a screen and on a phone",
+    LONG_LIMIT,
     async () => {
-      const put = ["secret", "set", "db", "--from-file", "password=-", "-n", "e2e"];
-      const { exitCode, stderr } = await system.forageInProcess(put, CANARY);
-      assert.equal(exitCode, 0, stderr);
-      await visit("network", "Network");
-      await page.getByRole("link", { name: "web" }).waitFor();
-      await checked("network");
-      await visit("jobs", "Jobs");
-      await checked("jobs");
-      await visit("config", "Secrets and configuration");
-      await page.getByText("db", { exact: true }).waitFor();
-      assert.equal((await page.content()).includes(CANARY), false);
-      await checked("secrets");
-      await page.getByRole("button", { name: "Reveal db" }).click();
-      await page.getByText(CANARY).waitFor();
-      await page.getByRole("button", { name: "Close" }).click();
-      await visit("events", "Events");
-      await page.getByText("RolledBack").or(page.getByText("RolloutSucceeded")).first().waitFor();
-      await checked("events");
-      await visit("plan", "Plan");
-      const manifest = webManifest({ image: host.image, replicas: 5, command: ["sh", "-c", SERVE] });
-      await page.getByLabel("Manifest").fill(manifest.replace('"replicas"', '"replicsa"'));
-      await page.getByRole("button", { name: "Show the plan" }).click();
-      await page.getByRole("alert").getByText("replicsa").first().waitFor();
-      await page.getByLabel("Manifest").fill(manifest);
-      await page.getByRole("button", { name: "Show the plan" }).click();
-      await page.getByText("scaling.replicas").waitFor();
-      allowed("400");
-      await checked("plan");
+      await tour.visit("pods", "Pods");
+      const pod = await page.getByRole("link", { name: /^web-/ }).first().textContent();
+      await tour.visit("jobs", "Jobs");
+      const job = await page
+        .getByRole("link", { name: /^tick-/ })
+        .first()
+        .textContent();
+      await tour.checkAll(dashboardViews(pod ?? "", job ?? ""));
     },
   );
 
-  test(
-    "the page of workspaces shows a workspace while it runs, and never its owner token",
-    LIMIT,
-    async () => {
-      const calls = new WorkspaceCalls(system);
-      try {
-        await visit("workspaces", "Workspaces");
-        await page.getByText("There is no workspace.").waitFor();
-        const { ownerToken, url } = await calls.start("shown");
-        assert.notEqual(ownerToken, "");
-        const link = page.getByRole("link", { name: "shown", exact: true });
-        const row = page.getByRole("row").filter({ has: link });
-        await row.getByText(/Running$/).waitFor();
-        await row.getByText("n1", { exact: true }).waitFor();
-        assert.equal(await row.getByRole("link", { name: "Open shown" }).getAttribute("href"), url);
-        await checked("workspaces");
-        assert.equal((await page.content()).includes(ownerToken), false);
-        await link.click();
-        await page.getByRole("region", { name: "Why" }).waitFor();
-        assert.equal((await page.content()).includes(ownerToken), false);
-        await visit("workspaces", "Workspaces");
-        await calls.stop("shown");
-        await row.getByText(/Stopped$/).waitFor();
-        await calls.reaches("shown", WorkspacePhase.STOPPED);
-      } finally {
-        calls.close();
-      }
-    },
-  );
-
-  test("it is used by keyboard, in the dark and on a phone", LIMIT, async () => {
-    await visit("pods", "Pods");
+  test("it is used by keyboard", LIMIT, async () => {
+    await tour.visit("pods", "Pods");
     await page.keyboard.press("/");
     await page.keyboard.type("web");
-    await page.getByText(/^2 pods/).waitFor();
+    await page.getByText(/^3 pods/).waitFor();
     for (let tabs = 0; tabs < 20 && (await page.locator(".rows a:focus").count()) === 0; tabs++)
       await page.keyboard.press("Tab");
     await page.keyboard.press("ArrowDown");
     const second = await page.locator("[data-index='1']:focus").textContent();
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { name: second ?? "none", level: 1 }).waitFor();
-    await page.emulateMedia({ colorScheme: "dark" });
-    await visit("fleet", "Fleet");
-    await page.getByRole("figure", { name: /^Memory in use: [\d.]+ [MG]iB now/ }).waitFor();
-    await checked("dark");
-    await page.setViewportSize({ width: 390, height: 780 });
-    await checked("phone");
-    const width = Number(await page.evaluate("document.documentElement.scrollWidth"));
-    assert.ok(width <= 390, `the page is ${width} pixels wide`);
   });
 
-  test(
-    "a viewer is offered nothing that it may not do, and a log-out shows nothing more",
-    LIMIT,
-    async () => {
-      await page.setViewportSize({ width: 1280, height: 800 });
-      await page.getByRole("button", { name: "Log out" }).click();
-      await page.getByLabel("API token").waitFor();
-      const viewer = await system.ask<{ token: string }>(["token", "create", "--role", "viewer"]);
-      await page.getByLabel("API token").fill(viewer.token);
-      await page.getByRole("button", { name: "Log in" }).click();
-      await page.getByRole("link", { name: "n1", exact: true }).click();
-      await page.getByRole("region", { name: "Why" }).waitFor();
-      assert.equal(await page.getByRole("button", { name: "Drain…" }).count(), 0);
-      const refused = await page.evaluate(`fetch("api/call/drainNode", {
+  test("tables of 1,000 nodes and 10,000 pods have few rows in the document", LIMIT, async () => {
+    const message = JSON.stringify(hollowMessage(1_000, 10_000));
+    const stream = { contentType: "text/event-stream", body: `retry: 600000\n\ndata: ${message}\n\n` };
+    await page.route("**/api/live", (route) => route.fulfill(stream));
+    await page.reload();
+    await tour.visit("fleet", "Fleet");
+    await page.getByText("1,000 nodes · 3 zones").waitFor();
+    await tour.picture("large-fleet");
+    await tour.visit("pods", "Pods");
+    await page.getByText("10,000 pods · 9,900 ready").waitFor();
+    assert.ok((await page.getByRole("row").count()) < 100, "only the rows in view are in the document");
+    await page.locator("[data-index='0']").focus();
+    await page.keyboard.press("End");
+    const last = page.locator("[data-index='9999']:focus");
+    await last.waitFor();
+    assert.equal(await last.textContent(), "web-9999");
+    assert.ok((await page.getByRole("row").count()) < 100);
+    await page.getByRole("searchbox").fill("edge-0007 crash");
+    await page.getByText(/^0 pods/).waitFor();
+    await page.getByRole("searchbox").fill("edge-0100 crash");
+    await page.getByText("10 pods · 0 ready").waitFor();
+    await page.unroute("**/api/live");
+    await page.reload();
+  });
+
+  test("a viewer is offered nothing that it may not do", LIMIT, async () => {
+    await page.getByRole("button", { name: "Log out" }).click();
+    await page.getByLabel("API token").waitFor();
+    const viewer = await system.ask<{ token: string }>(["token", "create", "--role", "viewer"]);
+    await page.getByLabel("API token").fill(viewer.token);
+    await page.getByRole("button", { name: "Log in" }).click();
+    await tour.visit("nodes/n1", "n1");
+    await page.getByRole("region", { name: "Why" }).waitFor();
+    assert.equal(await page.getByRole("button", { name: "Drain…" }).count(), 0);
+    const refused = await page.evaluate(`fetch("api/call/drainNode", {
       method: "POST",
       headers: { "x-forage-dashboard": "1", "content-type": "application/json" },
       body: '{"name":"n1"}',
     }).then(({ status }) => status)`);
-      assert.equal(refused, 403);
-      allowed("403");
-    },
-  );
+    assert.equal(refused, 403);
+    tour.allowed("403");
+  });
 
   test("nothing was refused by the page's own policy, and no script failed", () => {
-    assert.deepEqual(complaints, []);
+    assert.deepEqual(tour.complaints, []);
   });
 });
-
-/** Returns how many pixels of a graph have the colour of its line. A single point draws none. */
-async function linePixels(page: Page, title: string): Promise<number> {
-  const canvas = `figure[aria-label^=${JSON.stringify(title)}] canvas`;
-  const count = await page.evaluate(`(() => {
-    const canvas = document.querySelector(${JSON.stringify(canvas)});
-    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-    const near = (at, value) => Math.abs(data[at] - value) < 16;
-    let count = 0;
-    for (let at = 0; at < data.length; at += 4)
-      if (near(at, 0x2e) && near(at + 1, 0x9e) && near(at + 2, 0x5b) && data[at + 3] > 200) count++;
-    return count;
-  })()`);
-  return Number(count);
-}

@@ -17,14 +17,18 @@ interface Finding {
   readonly nodes: readonly { readonly html: string; readonly failureSummary?: string }[];
 }
 
-/** Returns what the page lacks for WCAG 2.2 AA, as far as axe-core finds it: one line for each finding. */
-export async function findAccessFaults(page: Page): Promise<string[]> {
+/** The rules whose findings depend on colours and widths. */
+export const APPEARANCE_RULES = ["color-contrast", "target-size", "scrollable-region-focusable"] as const;
+
+/** Returns what the page lacks for WCAG 2.2 AA, as far as axe-core finds it: one line for each finding. Default: by all rules. */
+export async function findAccessFaults(page: Page, rules: readonly string[] = []): Promise<string[]> {
   const path = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
-  // Evaluated by the debugger, because the page's policy allows no scripts but its own.
-  await page.evaluate(readFileSync(path, "utf8"));
+  // Evaluated by the debugger, because the page's policy allows no scripts but its own. It stays until the page is loaded again.
+  if (!(await page.evaluate("'axe' in window"))) await page.evaluate(readFileSync(path, "utf8"));
   const tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
+  const runOnly = rules.length === 0 ? { type: "tag", values: tags } : { type: "rule", values: rules };
   const { violations } = (await page.evaluate(
-    `axe.run(document, { runOnly: { type: "tag", values: ${JSON.stringify(tags)} } })`,
+    `axe.run(document, ${JSON.stringify({ runOnly, resultTypes: ["violations"] })})`,
   )) as { readonly violations: readonly Finding[] };
   return violations.map(
     ({ id, help, nodes }) =>
@@ -33,4 +37,19 @@ export async function findAccessFaults(page: Page): Promise<string[]> {
         .map(({ html, failureSummary = "" }) => `${html} (${failureSummary.replace(/\s+/g, " ")})`)
         .join(" | ")}`,
   );
+}
+
+/** Returns how many pixels of a graph have the colour of its line. A single point draws none. */
+export async function linePixels(page: Page, title: string): Promise<number> {
+  const canvas = `figure[aria-label^=${JSON.stringify(title)}] canvas`;
+  const count = await page.evaluate(`(() => {
+    const canvas = document.querySelector(${JSON.stringify(canvas)});
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    const near = (at, value) => Math.abs(data[at] - value) < 16;
+    let count = 0;
+    for (let at = 0; at < data.length; at += 4)
+      if (near(at, 0x2e) && near(at + 1, 0x9e) && near(at + 2, 0x5b) && data[at + 3] > 200) count++;
+    return count;
+  })()`);
+  return Number(count);
 }

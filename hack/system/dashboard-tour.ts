@@ -1,0 +1,121 @@
+import assert from "node:assert/strict";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import type { Browser, BrowserContext, Page } from "playwright-core";
+import { APPEARANCE_RULES, findAccessFaults, startBrowser } from "../lib/browser.ts";
+
+/** Named: pictures of the pages are kept there. `FORAGE_PICTURES=docs/pictures hack/test hack/e2e/dashboard` makes those of the docs. */
+const PICTURES = process.env.FORAGE_PICTURES;
+const WIDE = { width: 1280, height: 800 };
+const PHONE = { width: 390, height: 780 };
+const LIMIT_MS = 60_000;
+
+/** A page of the dashboard, for a visit. */
+export interface View {
+  /** The name of its picture. */
+  readonly name: string;
+  readonly address: string;
+  readonly heading: string;
+  /** A text that is there once the page has its content. Default: the heading is enough. */
+  readonly text?: string | RegExp;
+  /** Whether it is the page of the picture of a phone. */
+  readonly onPhone?: boolean;
+}
+
+/** A browser at the dashboard, which notes what its pages complain about. */
+export class DashboardTour {
+  readonly page: Page;
+  readonly context: BrowserContext;
+  readonly complaints: string[] = [];
+  readonly #browser: Browser;
+
+  static async start(): Promise<DashboardTour> {
+    const browser = await startBrowser();
+    const context = await browser.newContext({ viewport: WIDE });
+    context.setDefaultTimeout(LIMIT_MS);
+    return new DashboardTour(browser, context, await context.newPage());
+  }
+
+  private constructor(browser: Browser, context: BrowserContext, page: Page) {
+    this.#browser = browser;
+    this.context = context;
+    this.page = page;
+    context.on("weberror", (thrown) => this.complaints.push(thrown.error().message));
+    context.on("console", (message) => {
+      // Chromium ends requests when pods change the host's network interfaces, and the page sends them again.
+      if (message.text().includes("net::ERR_NETWORK_CHANGED")) return;
+      // Browsers ask pods for icons that they don't have.
+      if (message.location().url.includes(".localhost:")) return;
+      if (message.type() === "error" && !message.text().includes("401")) this.complaints.push(message.text());
+    });
+  }
+
+  /** Forgets the browser's line about an answer that the test has caused. */
+  allowed(status: string): void {
+    const at = this.complaints.findIndex((text) => text.includes(`status of ${status}`));
+    assert.notEqual(at, -1, `no answer with status ${status}: ${this.complaints.join("\n")}`);
+    this.complaints.splice(at, 1);
+  }
+
+  /** Goes to a page, and waits until it has its heading. */
+  async visit(address: string, heading: string): Promise<void> {
+    await this.page.evaluate(`location.hash = ${JSON.stringify(`#/${address}`)}`);
+    await this.page.getByRole("heading", { name: heading, level: 1, exact: true }).waitFor();
+  }
+
+  /** Takes a picture, and checks that everyone can use what is shown. */
+  async checked(name: string, shown = this.page): Promise<void> {
+    await this.picture(name, shown);
+    assert.deepEqual(await findAccessFaults(shown), [], name);
+  }
+
+  async picture(name: string, shown = this.page): Promise<void> {
+    if (PICTURES === undefined) return;
+    mkdirSync(PICTURES, { recursive: true });
+    await shown.screenshot({ path: join(PICTURES, `dashboard-${name}.png`) });
+  }
+
+  /**
+   * Checks each page bright and dark, on a screen and on a phone: its width in all four; accessibility by all rules in one of them,
+   * and by those for colours and widths in a second one, which is its opposite.
+   */
+  async checkAll(views: readonly View[]): Promise<void> {
+    const faults: string[] = [];
+    for (const view of views) {
+      await this.#as("light", WIDE);
+      await this.visit(view.address, view.heading);
+      if (view.text !== undefined) await this.page.getByText(view.text).first().waitFor();
+      await this.picture(view.name);
+      faults.push(...(await this.#faultsOf(view, "light")));
+      await this.#as("light", PHONE);
+      faults.push(...(await this.#tooWide(view, "light, 390 pixels")));
+      await this.#as("dark", PHONE);
+      faults.push(...(await this.#faultsOf(view, "dark, 390 pixels", APPEARANCE_RULES)));
+      if (view.onPhone) await this.picture("phone");
+      await this.#as("dark", WIDE);
+      faults.push(...(await this.#tooWide(view, "dark")));
+    }
+    await this.#as("light", WIDE);
+    assert.deepEqual(faults, []);
+  }
+
+  async close(): Promise<void> {
+    await this.#browser.close();
+  }
+
+  async #as(colorScheme: "light" | "dark", size: typeof WIDE): Promise<void> {
+    await this.page.emulateMedia({ colorScheme });
+    await this.page.setViewportSize(size);
+  }
+
+  async #faultsOf(view: View, how: string, rules?: readonly string[]): Promise<string[]> {
+    const found = await findAccessFaults(this.page, rules);
+    return [...found.map((fault) => `${view.name} (${how}): ${fault}`), ...(await this.#tooWide(view, how))];
+  }
+
+  async #tooWide({ name }: View, how: string): Promise<string[]> {
+    const width = Number(await this.page.evaluate("document.documentElement.scrollWidth"));
+    const room = this.page.viewportSize()?.width ?? 0;
+    return width <= room ? [] : [`${name} (${how}): the page is ${width} pixels wide`];
+  }
+}
