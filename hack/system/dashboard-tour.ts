@@ -3,12 +3,14 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { APPEARANCE_RULES, findAccessFaults, startBrowser } from "../lib/browser.ts";
+import { waitFor } from "../lib/wait-for.ts";
 
 /** Named: pictures of the pages are kept there. `FORAGE_PICTURES=docs/pictures hack/test hack/e2e/dashboard` makes those of the docs. */
 const PICTURES = process.env.FORAGE_PICTURES;
 const WIDE = { width: 1280, height: 800 };
 const PHONE = { width: 390, height: 780 };
 const LIMIT_MS = 60_000;
+const SETTLE_MS = 5_000;
 
 /** A page of the dashboard, for a visit. */
 export interface View {
@@ -114,8 +116,17 @@ export class DashboardTour {
   }
 
   async #tooWide({ name }: View, how: string): Promise<string[]> {
-    const width = Number(await this.page.evaluate("document.documentElement.scrollWidth"));
     const room = this.page.viewportSize()?.width ?? 0;
-    return width <= room ? [] : [`${name} (${how}): the page is ${width} pixels wide`];
+    let width = 0;
+    const fits = async (): Promise<boolean> => {
+      width = Number(await this.page.evaluate("document.documentElement.scrollWidth"));
+      return width <= room;
+    };
+    // Graphs take their new width a moment after the window has.
+    const isFitting = await waitFor(fits, { what: "the page fits", limitMs: SETTLE_MS }).then(
+      () => true,
+      () => false,
+    );
+    return isFitting ? [] : [`${name} (${how}): the page is ${width} pixels wide`];
   }
 }

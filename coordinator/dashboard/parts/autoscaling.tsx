@@ -1,5 +1,5 @@
 import type { ScalingSeries } from "../../src/dashboard/history-view.ts";
-import { ago } from "../data/format.ts";
+import { ago, plural } from "../data/format.ts";
 import { useSamples } from "../data/use-samples.ts";
 import type { WireResource } from "../data/wire.ts";
 import { Plot } from "./plot.tsx";
@@ -29,7 +29,8 @@ export function Autoscaling({ namespace, name, scaling }: AutoscalingProps) {
         {(scaling.metrics ?? []).map((metric) => (
           <li key={metric.name}>
             <strong>{metric.name}</strong> {metric.value || "unknown"} of {metric.target} ({metric.targetType}
-            ): {metric.replicas ?? "?"} replicas {metric.message}
+            ): {metric.replicas === undefined ? "? replicas" : plural(metric.replicas, "replica")}{" "}
+            {metric.message}
           </li>
         ))}
       </ul>

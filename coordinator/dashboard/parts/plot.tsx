@@ -44,7 +44,11 @@ export function Plot({ title, times, lines, text, leastTop = 1 }: PlotProps) {
     plot.current = made;
     const resized = new ResizeObserver(() => made.setSize({ width: element.clientWidth, height: HEIGHT_PX }));
     resized.observe(element);
+    const dark = matchMedia("(prefers-color-scheme: dark)");
+    const redraw = (): void => made.redraw();
+    dark.addEventListener("change", redraw);
     return () => {
+      dark.removeEventListener("change", redraw);
       resized.disconnect();
       made.destroy();
     };
@@ -78,8 +82,9 @@ function optionsOf({
   readonly leastTop: number;
   readonly width: number;
 }): uPlot.Options {
-  const style = getComputedStyle(document.body);
-  const axis = { stroke: style.color, grid: { stroke: "#8884", width: 1 }, ticks: { show: false } };
+  // Read at each drawing, because the system may go dark meanwhile.
+  const stroke = (): string => getComputedStyle(document.body).color;
+  const axis = { stroke, grid: { stroke: "#8884", width: 1 }, ticks: { show: false } };
   const line = (index: number): uPlot.Series => ({
     stroke: COLOURS[index] ?? COLOURS[0],
     dash: [...(DASHES[index] ?? [])],
