@@ -268,7 +268,11 @@ function programDir({ dataDir }: Config): string {
 }
 
 async function makeRuntime(config: Config, log: AgentLog): Promise<NerdctlRuntime> {
-  const registryHostsDirs = await writeRegistries(join(config.runDir, "registries"), config.registries);
+  const registryHostsDirs = await writeRegistries(
+    join(config.runDir, "registries"),
+    config.registries,
+    (registry, err) => log.error({ registry, err }, "registry-unusable"),
+  );
   return new NerdctlRuntime({
     ...(registryHostsDirs !== undefined && { registryHostsDirs }),
     nerdctlPath: config.nerdctl,

@@ -112,7 +112,11 @@ test("an image comes from the mirror of its registry, if a configured authority 
     const mirrors = [`https://${mirror.address}`];
     const pullWith = async (name: string, access: object): Promise<void> => {
       const registries = parseRegistries({ "127.0.0.1:1": { mirrors, ...access } });
-      const registryHostsDirs = await writeRegistries(join(it.host.dir, name), registries);
+      const registryHostsDirs = await writeRegistries(
+        join(it.host.dir, name),
+        registries,
+        (registry, cause) => assert.fail(new Error(registry, { cause })),
+      );
       assert.ok(registryHostsDirs);
       const runtime = new NerdctlRuntime({ ...it.options, registryHostsDirs });
       await runtime.pull(image, signal).finally(() => runtime.close());

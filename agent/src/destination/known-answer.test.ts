@@ -52,6 +52,12 @@ test("the first message of a new stream replaces what was known", () => {
   assert.deepEqual(ENDPOINTS.between(old, ENDPOINTS.next(old, add([1, 2]), true)), []);
 });
 
+test("a destination whose first message is a removal exists, and has no endpoints", () => {
+  assert.deepEqual(shown(ENDPOINTS.between(undefined, ENDPOINTS.next(undefined, remove([1]), true))), [
+    "none true",
+  ]);
+});
+
 test("an answer without endpoints says whether the destination exists", () => {
   const old = ENDPOINTS.next(undefined, add([1]), true);
   const empty = ENDPOINTS.next(old, remove([1]), false);

@@ -84,21 +84,21 @@ test("writes a directory for nerdctl that only the agent reads, and replaces the
   const target = at("registries");
   const files = { caFile: at("ca.crt"), clientCertFile: at("client.crt"), clientKeyFile: at("client.key") };
   const first = parseRegistries({ "docker.io": { mirrors: ["https://m.example"], ...files } });
-  const dirs = await writeRegistries(target, first);
+  const dirs = await writeRegistries(target, first, noProblem);
   assert.deepEqual(dirs, [target, "/etc/containerd/certs.d", "/etc/docker/certs.d"]);
   const file = join(target, "docker.io", "hosts.toml");
   assert.deepEqual([statSync(target).mode & 0o777, statSync(file).mode & 0o777], [0o700, 0o600]);
   assert.match(readFileSync(file, "utf8"), /m\.example/);
-  await writeRegistries(target, parseRegistries({ "a.example:5000": {} }));
+  await writeRegistries(target, parseRegistries({ "a.example:5000": {} }), noProblem);
   assert.deepEqual(
     [existsSync(file), existsSync(join(target, "a.example:5000", "hosts.toml"))],
     [false, true],
   );
-  assert.equal(await writeRegistries(target, {}), undefined);
+  assert.equal(await writeRegistries(target, {}, noProblem), undefined);
   assert.equal(existsSync(target), false);
 });
 
-test("names the setting and the file that can't be used, and quotes no key", async () => {
+test("names the setting and the file that can't be used, quotes no key, and writes the other registries", async () => {
   const other = generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey;
   writeFileSync(at("other.key"), other.export({ type: "pkcs8", format: "pem" }), { mode: 0o600 });
   writeFileSync(at("open.key"), readFileSync(at("client.key")));
@@ -113,11 +113,45 @@ test("names the setting and the file that can't be used, and quotes no key", asy
     [client("client.crt", "open.key"), /clientKeyFile: .* is readable by others: chmod 600/],
     [client("client.crt", "other.key"), /clientKeyFile: .*other\.key is not the key of .*client\.crt$/],
     [client("client.crt", "text"), /clientKeyFile: .*text is not in PEM format$/],
-  ] as const)
-    await assert.rejects(
-      writeRegistries(at("registries"), parseRegistries({ "a.example": access })),
-      (error) =>
-        error instanceof ConfigError && message.test(error.message) && !/PRIVATE/.test(error.message),
-    );
-  assert.equal(existsSync(at("registries")), false);
+  ] as const) {
+    const problems: unknown[] = [];
+    const registries = parseRegistries({ "a.example": access, "b.example": {} });
+    const note = (registry: string, problem: unknown) => problems.push([registry, problem]);
+    await writeRegistries(at("registries"), registries, note);
+    const [[registry, error] = []] = problems as [string, unknown][];
+    assert.equal(problems.length, 1);
+    assert.equal(registry, "a.example");
+    assert.ok(error instanceof ConfigError);
+    assert.match(error.message, message);
+    assert.doesNotMatch(error.message, /PRIVATE/);
+    for (const name of ["a.example", "b.example"])
+      assert.ok(existsSync(join(at("registries"), name, "hosts.toml")), name);
+  }
 });
+
+test("reads bundles of authorities up to a limit", async () => {
+  const bundle = (bytes: number) => {
+    writeFileSync(at("bundle.crt"), readFileSync(at("ca.crt"), "utf8").padEnd(bytes, "\n"));
+    const problems: string[] = [];
+    const registries = parseRegistries({ "a.example": { caFile: at("bundle.crt") } });
+    const note = (_: string, problem: unknown) => problems.push(`${problem}`);
+    return writeRegistries(at("registries"), registries, note).then(() => problems.join());
+  };
+  assert.equal(await bundle(4 * 1024 * 1024), "");
+  assert.match(await bundle(4 * 1024 * 1024 + 1), /is larger than 4194304 bytes/);
+});
+
+test("reports a directory that can't be written, and lets the agent start", async () => {
+  writeFileSync(at("file"), "");
+  const problems: string[] = [];
+  const registries = parseRegistries({ "a.example": {} });
+  const dirs = await writeRegistries(join(at("file"), "registries"), registries, (name) =>
+    problems.push(name),
+  );
+  assert.ok(problems.includes("a.example"), `${problems}`);
+  assert.equal(dirs?.length, 3);
+});
+
+function noProblem(registry: string, problem: unknown): never {
+  throw new Error(registry, { cause: problem });
+}

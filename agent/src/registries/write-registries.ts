@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { messageOf } from "@forage/common/message-of";
 import { ConfigError } from "../config.ts";
 import { hostsFile } from "./hosts-file.ts";
-import type { ClientFiles, Registries } from "./parse-registries.ts";
+import type { ClientFiles, Registries, RegistryAccess } from "./parse-registries.ts";
 
 /** nerdctl's own directories, which hold for all other registries. */
 const DEFAULT_DIRS = ["/etc/containerd/certs.d", "/etc/docker/certs.d"];
@@ -13,25 +13,36 @@ const FILE_MAX_BYTES = 4 * 1024 * 1024;
 
 /**
  * Writes the directory that nerdctl reads the settings of registries from, and returns the directories for it; undefined if there are no
- * settings. The files name certificates and keys, and contain none. Throws ConfigError for a file that can't be used.
+ * settings. The files name certificates and keys, and contain none. `noteProblem` receives the reason for each registry that can't be
+ * used: running pods don't need it, so it doesn't keep the agent from starting. Pulls from it fail until the file is mended, because its
+ * settings still name the file.
  */
 export async function writeRegistries(
   directory: string,
   registries: Registries,
+  noteProblem: (registry: string, problem: unknown) => void,
 ): Promise<readonly string[] | undefined> {
-  await rm(directory, { recursive: true, force: true });
   const entries = Object.entries(registries);
+  const note = (registry: string) => (problem: unknown) => noteProblem(registry, problem);
+  await rm(directory, { recursive: true, force: true }).catch(note("*"));
   if (entries.length === 0) return undefined;
-  for (const [name, { caFile, client }] of entries) {
-    const path = `registries.${name}`;
-    if (caFile !== undefined) await readCertificate(`${path}.caFile`, caFile);
-    if (client !== undefined) await assertClient(path, client);
-  }
   for (const [name, access] of entries) {
-    await mkdir(join(directory, name), { recursive: true, mode: 0o700 });
-    await writeFile(join(directory, name, "hosts.toml"), hostsFile(name, access), { mode: 0o600 });
+    await assertFiles(name, access).catch(note(name));
+    await writeHosts(directory, name, access).catch(note(name));
   }
   return [directory, ...DEFAULT_DIRS];
+}
+
+async function writeHosts(directory: string, name: string, access: RegistryAccess): Promise<void> {
+  await mkdir(join(directory, name), { recursive: true, mode: 0o700 });
+  await writeFile(join(directory, name, "hosts.toml"), hostsFile(name, access), { mode: 0o600 });
+}
+
+/** Throws ConfigError for a file that can't be used. */
+async function assertFiles(name: string, { caFile, client }: RegistryAccess): Promise<void> {
+  const path = `registries.${name}`;
+  if (caFile !== undefined) await readCertificate(`${path}.caFile`, caFile);
+  if (client !== undefined) await assertClient(path, client);
 }
 
 async function assertClient(path: string, { certFile, keyFile }: ClientFiles): Promise<void> {

@@ -4,6 +4,7 @@ import type { ImageContent } from "../../images/image-content.ts";
 import type { ImageImport } from "../../images/image-import.ts";
 import { runProgram } from "../../programs/run-program.ts";
 import { startProgram } from "../../programs/start-program.ts";
+import { type WatchedProgram, watchProgram } from "../../programs/watch-program.ts";
 import { RuntimeError } from "../runtime.ts";
 
 export interface CtrImagesOptions {
@@ -13,10 +14,19 @@ export interface CtrImagesOptions {
   readonly namespace: string;
   /** containerd's own command. Default: the one in the usual directories. */
   readonly program?: string;
+  /** Default: as a child process. */
+  readonly start?: typeof startProgram;
+  readonly killPatienceMs?: number;
 }
 
 const ENV = { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" };
 const CALL_TIMEOUT_MS = 60_000;
+/** The time after which a program that was killed is left behind. */
+const KILL_PATIENCE_MS = 5_000;
+/** The time within which it takes the next piece of an archive. */
+const WRITE_STALL_MS = 5 * 60_000;
+/** The time within which it unpacks an image that it has got as a whole: some gigabytes on a slow disk. */
+const UNPACK_STALL_MS = 60 * 60_000;
 // A digest is 72 bytes: this is enough for 400,000 blobs.
 const OUTPUT_BYTES_MAX = 32 * 1024 * 1024;
 const COMPLAINT_MAX_LENGTH = 4_096;
@@ -38,34 +48,21 @@ export class CtrImages implements ImageImport, ImageContent {
   }
 
   async load(archive: AsyncIterable<Buffer>, signal: AbortSignal): Promise<void> {
-    const child = startProgram(this.#program, this.#argv(["images", "import", "-"]), {
-      env: ENV,
-      stdin: true,
-    });
-    const kill = (): void => child.kill("SIGKILL");
-    signal.addEventListener("abort", kill, { once: true });
-    let complaint = "";
+    const { child, watched, complaint } = this.#start(["images", "import", "-"], signal, true);
     child.stdout.resume();
-    child.stderr.setEncoding("utf8").on("data", (text: string) => {
-      complaint = `${complaint}${text}`.slice(-COMPLAINT_MAX_LENGTH);
-    });
-    const over = new AbortController();
-    void child.ended.then(() => over.abort());
     try {
-      if (signal.aborted) kill();
-      await writeAll(archive, child.stdin, over.signal);
+      await writeAll(archive, child.stdin, watched);
     } catch (error) {
       // Without the archive's end it makes no image. It must not see an end of its input.
-      kill();
-      await child.ended;
+      watched.kill();
+      await watched.ended;
       throw error;
-    } finally {
-      signal.removeEventListener("abort", kill);
     }
-    const { exitCode, error } = await child.ended;
+    const { exitCode, error } = await watched.ended;
     if (exitCode === 0) return;
     if (signal.aborted) throw new RuntimeError("ABORTED", "ctr images: cancelled", { retryable: true });
-    throw this.#failure(exitCode, complaint, error);
+    if (watched.stalled) throw new RuntimeError("ABORTED", "ctr images: no progress", { retryable: true });
+    throw this.#failure(exitCode, complaint(), error);
   }
 
   async tag(name: string, further: string, signal: AbortSignal): Promise<void> {
@@ -83,22 +80,27 @@ export class CtrImages implements ImageImport, ImageContent {
   }
 
   async *read(digest: string, signal: AbortSignal): AsyncGenerator<Buffer> {
-    const child = startProgram(this.#program, this.#argv(["content", "get", digest]), { env: ENV });
-    const kill = (): void => child.kill("SIGKILL");
-    signal.addEventListener("abort", kill, { once: true });
-    let complaint = "";
-    child.stderr.setEncoding("utf8").on("data", (text: string) => {
-      complaint = `${complaint}${text}`.slice(-COMPLAINT_MAX_LENGTH);
-    });
+    const { child, watched, complaint } = this.#start(["content", "get", digest], signal);
+    const { stdout } = child;
+    // Only of one that was left behind there may be no end.
+    void watched.ended.then(({ error }) => error && stdout.destroy(error));
     try {
-      if (signal.aborted) kill();
-      yield* child.stdout as AsyncIterable<Buffer>;
+      yield* stdout as AsyncIterable<Buffer>;
     } finally {
-      signal.removeEventListener("abort", kill);
-      kill();
+      watched.kill();
     }
-    const { exitCode, error } = await child.ended;
-    if (exitCode !== 0) throw this.#failure(exitCode, complaint, error);
+    const { exitCode, error } = await watched.ended;
+    if (exitCode !== 0) throw this.#failure(exitCode, complaint(), error);
+  }
+
+  #start(args: readonly string[], signal: AbortSignal, stdin = false) {
+    const { start = startProgram, killPatienceMs = KILL_PATIENCE_MS } = this.#options;
+    const child = start(this.#program, this.#argv(args), { env: ENV, stdin });
+    let text = "";
+    child.stderr.setEncoding("utf8").on("data", (more: string) => {
+      text = `${text}${more}`.slice(-COMPLAINT_MAX_LENGTH);
+    });
+    return { child, watched: watchProgram(child, signal, killPatienceMs), complaint: () => text };
   }
 
   get #program(): string {
@@ -133,11 +135,16 @@ export class CtrImages implements ImageImport, ImageContent {
 async function writeAll(
   archive: AsyncIterable<Buffer>,
   input: Writable | undefined,
-  over: AbortSignal,
+  { over, arm, disarm }: WatchedProgram,
 ): Promise<void> {
   for await (const chunk of archive) {
     if (input === undefined || over.aborted) return;
-    if (!input.write(chunk)) await once(input, "drain", { signal: over }).catch(() => undefined);
+    if (input.write(chunk)) continue;
+    // The time that the sender takes doesn't count.
+    arm(WRITE_STALL_MS);
+    await once(input, "drain", { signal: over }).catch(() => undefined);
+    disarm();
   }
   input?.end();
+  arm(UNPACK_STALL_MS);
 }
