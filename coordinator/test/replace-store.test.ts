@@ -3,6 +3,7 @@ import { mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { type DirectoryMoves, diskMoves } from "../src/replace-store/move-directories.ts";
 import { type ReplaceStoreOptions, replaceStore } from "../src/replace-store/replace-store.ts";
 import type { ServiceUnit } from "../src/replace-store/service-unit.ts";
 import { type LevelStore, openLevelStore } from "../src/store/index.ts";
@@ -136,6 +137,44 @@ test("a replacement that was cut off between its renames is repeated, in a later
   await host.unit.start();
   assert.deepEqual(await host.running().values(), ["backed up"]);
 });
+
+test("a replacement that is cut off at any change of the disk loses neither store", LIMIT, async (t) => {
+  let changes = Number.POSITIVE_INFINITY;
+  for (let at = 0; at < changes; at++) {
+    const host = await aHost(t);
+    await host.unit.stop();
+    const disk = failingFrom(at);
+    await host.replace({ unit: undefined, moves: disk.moves }).then(
+      () => (changes = at),
+      (error: Error) => assert.match(error.message, /the power is lost/),
+    );
+    const { replaced } = changes === at ? { replaced: undefined } : await host.replace({ unit: undefined });
+    await host.unit.start();
+    assert.deepEqual(await host.running().values(), ["backed up"], `at change ${at}`);
+    const kept = host.names().filter((name) => name.startsWith("store.replaced-"));
+    const values = await Promise.all(kept.map((name) => valuesIn(join(host.dataDir, name))));
+    assert.ok(
+      values.some((of) => of.includes("later")),
+      `at change ${at}: ${kept} ${replaced}`,
+    );
+  }
+  assert.equal(changes, 4, "two renames, each with a sync of the directory");
+});
+
+/** A disk that takes no further change from the given one on, as after a loss of power. */
+function failingFrom(at: number): { readonly moves: DirectoryMoves } {
+  let changes = 0;
+  const change = async (run: () => Promise<void>): Promise<void> => {
+    if (changes++ >= at) throw new Error("the power is lost");
+    await run();
+  };
+  return {
+    moves: {
+      rename: (from, to) => change(() => diskMoves.rename(from, to)),
+      sync: (directory) => change(() => diskMoves.sync(directory)),
+    },
+  };
+}
 
 /** A host whose coordinator is a store that is open. */
 async function aHost(t: TestContext) {

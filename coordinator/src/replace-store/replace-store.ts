@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { readdir, rename, rm } from "node:fs/promises";
+import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { messageOf } from "@forage/common/message-of";
 import { lockDirectory } from "@forage/identity/directory-lock";
@@ -16,6 +16,7 @@ import {
   StoreError,
 } from "../store/index.ts";
 import type { Clock } from "../time/clock.ts";
+import { type DirectoryMoves, diskMoves, moveDirectory } from "./move-directories.ts";
 import type { ServiceUnit } from "./service-unit.ts";
 
 export interface ReplaceStoreOptions {
@@ -32,6 +33,8 @@ export interface ReplaceStoreOptions {
   /** Returns whether the operator agrees. */
   readonly ask: (question: string) => Promise<boolean>;
   readonly report: (line: string) => void;
+  /** Default: those of the disk. */
+  readonly moves?: DirectoryMoves;
 }
 
 export interface ReplaceResult extends RestoreResult {
@@ -136,7 +139,7 @@ async function exchange(
   options: ReplaceStoreOptions,
   info: BackupInfo,
 ): Promise<Omit<ReplaceResult, "started">> {
-  const { place, file, report, clock } = options;
+  const { place, file, report, clock, moves = diskMoves } = options;
   const { dataDir } = place;
   const present = await readPresent(options);
   if (present?.opened !== undefined && present.opened.id !== info.store)
@@ -151,8 +154,8 @@ async function exchange(
   const dir = levelDir(place);
   const isInPlace = present?.dir === dir;
   const replaced = isInPlace ? join(dataDir, `${REPLACED}${stampOf(clock)}`) : present?.dir;
-  if (isInPlace && replaced !== undefined) await swap(dir, replaced, restored);
-  else await rename(restored, dir);
+  if (isInPlace && replaced !== undefined) await swap(dir, replaced, restored, moves);
+  else await moveDirectory(restored, dir, moves);
   await giveStoreToOwner(dataDir);
   report(
     replaced === undefined ? `restored into ${dir}` : `restored; the former store is kept in ${replaced}`,
@@ -161,12 +164,13 @@ async function exchange(
 }
 
 /** A crash between the renames leaves no store, and the next replacement finds the former one under its name. */
-async function swap(dir: string, replaced: string, restored: string): Promise<void> {
-  await rename(dir, replaced);
+async function swap(dir: string, replaced: string, restored: string, moves: DirectoryMoves): Promise<void> {
+  await moveDirectory(dir, replaced, moves);
   try {
-    await rename(restored, dir);
+    await moveDirectory(restored, dir, moves);
   } catch (error) {
-    await rename(replaced, dir);
+    // Only the sync may have failed: then the restored store is in its place.
+    if (!existsSync(dir)) await moveDirectory(replaced, dir, moves);
     throw error;
   }
 }
@@ -200,7 +204,7 @@ async function presentDir(place: StorePlace): Promise<string | undefined> {
 /** Starts the coordinator with the former store. Returns the error that says so. */
 async function putBack(
   unit: ServiceUnit,
-  { place, clock, report }: ReplaceStoreOptions,
+  { place, clock, report, moves = diskMoves }: ReplaceStoreOptions,
   { replaced }: Pick<ReplaceResult, "replaced">,
   cause: unknown,
 ): Promise<Error> {
@@ -209,8 +213,8 @@ async function putBack(
   report(`${why}; putting the former store back`);
   await unit.stop();
   const failed = join(place.dataDir, `${FAILED}${stampOf(clock)}`);
-  await rename(levelDir(place), failed);
-  await rename(replaced, levelDir(place));
+  await moveDirectory(levelDir(place), failed, moves);
+  await moveDirectory(replaced, levelDir(place), moves);
   await giveStoreToOwner(place.dataDir);
   const state = await unit.start().then(
     () => "The coordinator runs with the former store again",
