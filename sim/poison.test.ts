@@ -56,6 +56,8 @@ for (const [what, opsOn] of Object.entries(poisons)) {
     await operate(node.name);
     await converges("after nodes were tainted and drained");
     world.coordinator.die();
+    const { stopped } = await secrets.reseal(world.durable);
+    assert.equal(stopped, undefined, "no record ends the start's encryption");
     await converges("after a restart");
     apply(3);
     node.crash();

@@ -140,7 +140,7 @@ describe("a real service on a real host", { concurrency: false }, () => {
     assert.equal((await (await fetch(`http://127.0.0.1:${port?.hostPort}/`)).text()).trim(), "second");
   });
 
-  test("a killed container is running again at once", LIMIT, async () => {
+  test("a killed container is running again before the first back-off would have ended", LIMIT, async () => {
     const pods = await waitForReadyPods(system, 4);
     const [id = ""] = containerIds(pods.slice(0, 1));
     await host.nerdctl(["kill", "--signal", "KILL", id]);

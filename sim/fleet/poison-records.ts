@@ -1,6 +1,8 @@
 import { PodStatus } from "@forage/proto/forage/agent/v1/agent";
 import {
+  CertificateRecord,
   EventRecord,
+  IssuerPauseRecord,
   NamespaceRecord,
   ObjectRecord,
   ObjectVersionRecord,
@@ -12,6 +14,7 @@ import {
   ServiceAddressRecord,
   WorkloadStatusRecord,
 } from "@forage/proto/forage/store/v1/store";
+import { InstanceSecretsRecord } from "@forage/proto/forage/workspaces/v1/records";
 import { encodeJsonRecord } from "../../coordinator/src/model/codec.ts";
 import type { Poisons } from "./poison-store.ts";
 import {
@@ -302,6 +305,8 @@ export const poisonedRecords: Poisons = {
     { kind: "put", key: "api-tokens/list", value: encodeJsonRecord([{}]) },
     { kind: "put", key: "join-tokens/null", value: encodeJsonRecord(null) },
     { kind: "put", key: "api-token-uses/null", value: encodeJsonRecord("x") },
+    { kind: "put", key: "coordinator-tokens/null", value: encodeJsonRecord(null) },
+    raw("coordinator-tokens/raw", 1, 0x7b),
   ],
   "event: at no date": () => [
     put("events/0000000000000001", EventRecord, {
@@ -310,6 +315,27 @@ export const poisonedRecords: Poisons = {
       lastAt: ABSURD,
       count: MOST,
     }),
+  ],
+  "certificate and issuer: no keys": () => [
+    put("certificates/poison.example", CertificateRecord, {
+      ...{ hostname: "poison.example", issuer: "nobody", renewAt: ABSURD, retryAt: BEFORE },
+      key: { keyId: "unknown", nonce: Buffer.of(1), ciphertext: Buffer.of(2) },
+    }),
+    put("certificate-issuers/pause", IssuerPauseRecord, { failures: MOST, until: ABSURD }),
+    raw("certificates/raw.example", 1, 255, 255, 255),
+    raw("certificate-issuers/self-signed", 1, 255, 255, 255),
+    raw("certificate-issuers/acme/raw", 1, 255, 255, 255),
+  ],
+  "issuer pause: no pause": () => [raw("certificate-issuers/pause", 1, 255, 255, 255)],
+  "workspace secret: no key": () => [
+    put("workspaces/secrets/poison", InstanceSecretsRecord, {
+      key: { keyId: "unknown", nonce: Buffer.of(1), ciphertext: Buffer.of(2) },
+    }),
+    raw("workspaces/secrets/raw", 1, 255, 255, 255),
+  ],
+  "notification: no place": () => [
+    { kind: "put", key: "notifications/null", value: encodeJsonRecord(null) },
+    raw("notifications/raw", 1, 0x7b),
   ],
   "records that can't be decoded": () => [
     raw(`statuses/${NAMESPACE}/raw`, 1, 255, 255, 255),

@@ -9,7 +9,7 @@ import { forageService } from "../../coordinator/src/api/forage/service.ts";
 import { type Core, type CoreOptions, startCore } from "../../coordinator/src/core.ts";
 import { connect } from "../../coordinator/src/link/connect.ts";
 import { IdentityIssuer } from "../../coordinator/src/objects/identity-issuer.ts";
-import { openVault } from "../../coordinator/src/objects/open-vault.ts";
+import { openVault, type ResealResult, reseal } from "../../coordinator/src/objects/open-vault.ts";
 import type { Vault } from "../../coordinator/src/objects/vault.ts";
 import type { CallContext } from "../../coordinator/src/rpc/caller.ts";
 import type { ClusterView } from "../../coordinator/src/state/cluster-view.ts";
@@ -74,6 +74,8 @@ export interface Secrets {
   readonly authority: CertificateAuthority;
   readonly issuer: IdentityIssuer;
   readonly vaultOf: (store: Store) => Promise<Vault>;
+  /** Encrypts everything again, as a start with a new first key does. */
+  readonly reseal: (store: Store) => Promise<ResealResult>;
 }
 
 export async function makeSecrets(): Promise<Secrets> {
@@ -83,6 +85,7 @@ export async function makeSecrets(): Promise<Secrets> {
     authority: await CertificateAuthority.create("sim", { nowMs: Date.now, randomBytes }),
     issuer: new IdentityIssuer({ issuer: "sim", keys: [privateKey] }),
     vaultOf: (store) => openVault([{ id: "sim", bytes }], store),
+    reseal: (store) => reseal([{ id: "sim", bytes }], store),
   };
 }
 

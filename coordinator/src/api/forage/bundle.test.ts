@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { randomOf } from "@forage/common/random";
-import { aServiceEntry, aWorkloadEntry } from "../../../test/support/entries.ts";
+import { aJobEntry, aServiceEntry, aWorkloadEntry } from "../../../test/support/entries.ts";
 import { randomResource } from "../../../test/support/forest/random-resource.ts";
 import { aContainerService, aRequest, aService } from "../../../test/support/requests.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
@@ -35,6 +35,13 @@ test("what carries all of the labels and isn't named is removed, last", () => {
   assert.deepEqual(actions(planBundle(request, stored)), ["service/web create", "service/gone remove"]);
   assert.deepEqual(actions(planBundle(aRequest("a1", [], LABELS), stored)), ["service/gone remove"]);
   assert.deepEqual(actions(planBundle(request, stored, { keepOthers: true })), ["service/web create"]);
+});
+
+test("runs of a cron job have its labels, and are left alone", () => {
+  const run = aJobEntry({ name: "nightly-1", labels: LABELS });
+  run.record.owner = { kind: "cron_job", name: "nightly", scheduledFor: undefined };
+  const byHand = aJobEntry({ name: "once", labels: LABELS });
+  assert.deepEqual(actions(planBundle(aRequest("a1", [], LABELS), [run, byHand])), ["job/once remove"]);
 });
 
 test("without labels nothing is removed", () => {
