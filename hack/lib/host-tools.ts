@@ -50,6 +50,12 @@ export const TEST_TOOLS: readonly HostTool[] = [
   { package: "openssh-client", isThere: () => isOnPath("ssh") && isOnPath("sftp") },
   // Sets the clocks of programs under test.
   { package: "faketime", isThere: () => findFaketime() !== undefined },
+  // Checks the examples of monitoring.
+  {
+    package: "prometheus",
+    isThere: () => isOnPath("prometheus") && isOnPath("promtool"),
+    unwantedUnit: "prometheus.service",
+  },
   // Checks hack/Vagrantfile.
   { package: "vagrant", isThere: () => isOnPath("vagrant") },
   // Shows the dashboard.

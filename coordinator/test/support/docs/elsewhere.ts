@@ -68,7 +68,7 @@ export const COMMANDS_ELSEWHERE: readonly Elsewhere[] = [
   {
     matches: /^prometheus |^promtool /,
     reason: "it needs Prometheus",
-    test: "coordinator/test/monitoring-examples.test.ts",
+    test: "coordinator/test/monitoring-prometheus.test.ts",
   },
   { matches: /forage port-forward /, reason: "it runs until it is interrupted", test: SESSIONS },
   {
