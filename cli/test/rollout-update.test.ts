@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
-import { Revision } from "@forage/proto/forage/operator/v1/operator";
+import { PlanResponse, Revision } from "@forage/proto/forage/operator/v1/operator";
 import { RolloutStatus } from "@forage/proto/forest/v1/forage";
 import { status } from "@grpc/grpc-js";
 import { aRollout } from "./builders.ts";
@@ -64,6 +64,35 @@ test("rollout undo and restart are followed to their end", async () => {
     { ...WEB, action: { $case: "restart", value: {} } },
     { ...WEB, action: { $case: "undo", value: { toRevision: 0 } } },
   ]);
+});
+
+test("rollout undo --dry-run shows what it would do, and changes nothing", async () => {
+  const change = { path: "container_service.container.image", before: "app:v2", after: "app:v1" };
+  fake.answers.plan = () =>
+    PlanResponse.fromPartial({
+      changes: true,
+      resources: [
+        {
+          ...{ kind: "container_service", name: "web", action: "update", changes: [change] },
+          steps: [{ round: 1, step: "create-pods", count: 1, why: "new revision" }],
+          notes: ["undone to revision 1"],
+        },
+      ],
+    });
+  const { stdout, exitCode } = await forage("rollout undo cs/web -n shop --to-revision 1 --dry-run");
+  assert.equal(exitCode, 0);
+  assert.deepEqual(stdout.split("\n"), [
+    "~ container_service/web  update",
+    '    ~ container_service.container.image: "app:v2" → "app:v1"',
+    "    1.   create-pods 1: new revision",
+    "    undone to revision 1",
+    "",
+  ]);
+  const action = { $case: "undo", value: { toRevision: 1 } };
+  assert.deepEqual(fake.requests("plan"), [
+    { namespace: "shop", bundle: undefined, rollout: { ...WEB, action } },
+  ]);
+  assert.deepEqual(fake.requests("updateRollout"), []);
 });
 
 test("rollout pause, resume and promote", async () => {
