@@ -27,8 +27,8 @@ const LAB_TESTS: readonly string[] = [
   "hack/e2e/lab-command.e2e.test.ts",
   "hack/e2e/lab-faults.e2e.test.ts",
 ];
-/** The tests that run only when they are named, or with --lab-full. They take minutes. */
-const NAMED_TESTS: readonly string[] = ["hack/e2e/lab-faults.e2e.test.ts"];
+/** Booted hosts wait for most of their time. Those of two files are as many as two processors can boot. */
+const LABS_AT_ONCE = 2;
 /** The tests on hosts that start an S3 server. Its program can be downloaded only outside the networks of tests. */
 const S3_TESTS: readonly string[] = ["hack/e2e/workspaces.e2e.test.ts"];
 
@@ -43,9 +43,8 @@ async function main(): Promise<boolean> {
   });
   const both = values.unit === values.e2e;
   const isLabFull = values["lab-full"] ?? false;
-  const { unit, processes, computing, onHosts, alone: allAlone } = await selected(positionals, base);
-  const wantsAll = isLabFull || positionals.length > 0;
-  const alone = allAlone.filter((path) => wantsAll || !NAMED_TESTS.includes(path));
+  const { unit, processes, computing, onHosts, alone } = await selected(positionals, base);
+  const onLabs = alone.filter((path) => LAB_TESTS.includes(path));
   const e2e = both || values.e2e;
   const groups: TestGroup[] = [
     {
@@ -58,7 +57,12 @@ async function main(): Promise<boolean> {
       ownNetwork: true,
       beside: { files: e2e ? computing : [], concurrency: availableParallelism() },
     },
-    { files: e2e ? alone : [], concurrency: 1, ownNetwork: true },
+    {
+      files: e2e ? alone.filter((path) => !onLabs.includes(path)) : [],
+      concurrency: 1,
+      ownNetwork: true,
+    },
+    { files: e2e ? onLabs : [], concurrency: LABS_AT_ONCE, ownNetwork: true },
   ];
   if (groups.every(({ files, beside }) => files.length === 0 && !beside?.files.length)) {
     if (base !== undefined) return true;
@@ -67,7 +71,7 @@ async function main(): Promise<boolean> {
   if (e2e && processes.length + onHosts.length + alone.length > 0) await prepareHost();
   if (e2e && onHosts.some((path) => S3_TESTS.includes(path))) await ensureS3Program({ report });
   let skipped: readonly string[] = [];
-  if (e2e && alone.some((path) => LAB_TESTS.includes(path))) {
+  if (e2e && onLabs.length > 0) {
     if (isLabFull) process.env.FORAGE_LAB_KINDS = HOST_KINDS.join(" ");
     skipped = await prepareLab();
   }

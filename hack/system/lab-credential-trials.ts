@@ -74,8 +74,13 @@ export async function refuseRemovedHost(
 ): Promise<number> {
   const { lab, scene } = fleet;
   const command = ["exec", "--namespace", NAMESPACE, pod, "--", "sh", "-c", "echo started; exec sleep 600"];
+  let early: string | undefined;
   const live = lab.forage(command, { allowFailure: true, timeoutMs: LIMIT_MS });
+  void live.then(({ stdout, stderr }) => {
+    early = `${stdout}${stderr}`;
+  });
   await scene.until("the command runs", async () => {
+    assert.equal(early, undefined);
     return (await fleet.onHost(name, "ps -eo args")).includes("sleep 600");
   });
   await lab.forage(["node", "remove", name, "--force"]);

@@ -166,7 +166,7 @@ export class LabFleet {
   /** Waits until the containers of all hosts are exactly those of the pods that the coordinator knows. */
   async onlyTheKnown(): Promise<void> {
     await this.scene.until("every container belongs to one pod", async () => {
-      const workloads = ["web", "near", "beside"];
+      const workloads = ["web", "near", "beside", "far"];
       const pods = (await Promise.all(workloads.map((name) => this.scene.pods(name)))).flat();
       const running = await this.scene.allRunning();
       return (

@@ -18,8 +18,8 @@ export interface TestFiles {
 const ALONE: Readonly<Record<string, string>> = {
   "agent/test/driver/tasks.e2e.test.ts": "measures the share of a processor that a container gets",
   "hack/e2e/lab-command.e2e.test.ts": "boots a host, and compares what is on the machine before and after",
-  "hack/e2e/lab-faults.e2e.test.ts": "boots four hosts, which need both processors",
-  "hack/e2e/lab.e2e.test.ts": "boots four hosts, which need both processors",
+  "hack/e2e/lab-faults.e2e.test.ts": "boots four hosts; two files of booted hosts run at a time",
+  "hack/e2e/lab.e2e.test.ts": "boots four hosts; two files of booted hosts run at a time",
 };
 
 /** The folders whose tests compute. */
