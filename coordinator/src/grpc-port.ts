@@ -89,6 +89,7 @@ export async function openGrpcPort(options: GrpcPortOptions): Promise<GrpcPort> 
   };
   const all = [hostPort(config.http.listen).host, ...names];
   const cancelRenewal = renewMaterial(reload, authority, all, clock, log);
+  followRevocations(options, tls);
   followAuthority(options, tls, async () => reload(await serverMaterial(authority, all)));
   return {
     ...{
@@ -124,6 +125,18 @@ function followAuthority(
     const isOld = (id: PeerIdentity): boolean =>
       id.kind === "node" && state.node(id.nodeId)?.record.serials[0] !== id.serial;
     tls.disconnect(isOld, "AUTHORITY_RETIRED");
+  });
+}
+
+/** Ends the connections of a node soon after it is revoked or removed. */
+function followRevocations({ state }: GrpcPortOptions, tls: TlsServer): void {
+  state.subscribe((changes) => {
+    for (const change of changes) {
+      if (change.kind !== "node" || change.before === undefined) continue;
+      const { before, after } = change;
+      if (after === undefined || (after.record.revoked && !before.record.revoked))
+        tls.recheck((identity) => identity.kind === "node" && identity.nodeId === before.name);
+    }
   });
 }
 
