@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { RolloutReason } from "@forage/proto/forage/store/v1/store";
+import { AttemptState, RolloutReason, WorkloadStatusRecord } from "@forage/proto/forage/store/v1/store";
 import { RolloutStatus } from "@forage/proto/forest/v1/forage";
 import { pino } from "pino";
 import {
@@ -13,7 +13,8 @@ import {
 } from "../../../test/support/entries.ts";
 import { settled, until } from "../../../test/support/until.ts";
 import { aView, type Contents, opsOf } from "../../../test/support/view.ts";
-import { applyKey } from "../../model/keys.ts";
+import { encodeRecord } from "../../model/codec.ts";
+import { applyKey, workloadStatusKey } from "../../model/keys.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
 import type { RolloutEntry } from "../../state/entries.ts";
 import { UnschedulablePods } from "../placement/unschedulable-pods.ts";
@@ -149,6 +150,29 @@ test("evaluates all resources when a node is lost", LIMIT, async (t) => {
   seen.length = 0;
   state.setNodeHealth("n1", { ready: false, message: "lost", lastSeenMs: undefined }, true);
   await until("it was evaluated again", () => seen.length > 0);
+});
+
+test("a service stops waiting when the rollout attempt of its target ends", LIMIT, async (t) => {
+  const target = aWorkloadEntry();
+  const resources = [{ kind: "service", name: "web", action: "create", specHash: "h1" }];
+  const { controller, store, state } = await start(t, {
+    resources: [aServiceEntry(), target],
+    rollouts: [aRollout({ id: "r-1", resources })],
+  });
+  await settled();
+  const named = { namespace: "shop", kind: "container_service", name: "web" };
+  const templateHash = state.resource(target.key)?.workload?.templateHash ?? "";
+  const { generation } = target.record;
+  const attempt = { generation, templateHash, state: AttemptState.FAILED };
+  const record = WorkloadStatusRecord.fromPartial({
+    ...named,
+    status: { $case: "containerService", value: { attempt } },
+  } as object);
+  const key = workloadStatusKey(named.namespace, named.kind, named.name);
+  await store.txn([], [{ kind: "put", key, value: encodeRecord(WorkloadStatusRecord, record) }]);
+  await until("its rollout has ended", () => state.rollout("r-1")?.record.finished === true);
+  const [service] = controller.progress("r-1") ?? [];
+  assert.equal(service?.message, "0 endpoints ready: no pod of container_service/web is ready");
 });
 
 function finished(index: number, createdMs: number): RolloutEntry {

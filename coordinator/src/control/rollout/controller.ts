@@ -117,8 +117,12 @@ export class RolloutController {
   wakeForPod(pod: PodEntry): void {
     const { namespace, workloadKind, workloadName } = pod.record;
     this.#wakeRolloutsOf(namespace, workloadKind, workloadName);
-    for (const { record } of this.#options.state.servicesTargeting(pod.workloadKey))
-      this.#wakeRolloutsOf(namespace, "service", record.name);
+    this.#wakeServicesOf(pod.workloadKey);
+  }
+
+  #wakeServicesOf(workload: string): void {
+    for (const { record } of this.#options.state.servicesTargeting(workload))
+      this.#wakeRolloutsOf(record.namespace, "service", record.name);
   }
 
   /** Wakes the rollouts of a workload whose hold has changed, because holds are not in the store. */
@@ -164,7 +168,10 @@ export class RolloutController {
           break;
         case "workload-status": {
           const record = (change.after ?? change.before)?.record;
-          if (record !== undefined) this.#wakeRolloutsOf(record.namespace, record.kind, record.name);
+          if (record === undefined) break;
+          this.#wakeRolloutsOf(record.namespace, record.kind, record.name);
+          // A service may have waited for the end of its target's attempt.
+          this.#wakeServicesOf(workloadKey(record.namespace, record.kind, record.name));
           break;
         }
         default:
