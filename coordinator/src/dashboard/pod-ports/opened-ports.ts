@@ -81,7 +81,12 @@ export class OpenedPorts {
       },
     };
     this.#ports.set(id, kept);
-    kept.signal.addEventListener("abort", () => this.#ports.delete(id), { once: true });
+    // The session's signal holds it no longer than this port: both end with the first of them.
+    const ended = (): void => {
+      kept.signal.removeEventListener("abort", ended);
+      this.#ports.delete(id);
+    };
+    kept.signal.addEventListener("abort", ended);
     return { opened: kept, ticket };
   }
 
