@@ -39,6 +39,30 @@ test("every decision has a context, a decision and consequences, and is in the i
   }
 });
 
+test("no page has text that the site would render as a tag or a template, which can break its build", () => {
+  const broken = pages.flatMap((page) =>
+    [...withoutCode(read(page)).matchAll(/<(?!br>|https?:)[A-Za-z/][^\s>]*>?|\{\{/g)].map(
+      ([text]) => `${page}: ${text}`,
+    ),
+  );
+  assert.deepEqual(broken, []);
+});
+
+test("every picture has a type that mermaid knows, and brackets in pairs", () => {
+  const pictures = pages
+    .flatMap((page) => fencesOf(page, read(page)))
+    .filter(({ language }) => language === "mermaid");
+  assert.ok(pictures.length > 8);
+  for (const { page, line, text } of pictures) {
+    const where = `${page}:${line}`;
+    assert.match(text, /^(?:flowchart (?:LR|TB)|sequenceDiagram|stateDiagram-v2)\n/, where);
+    const marks = text.replaceAll(/"[^"\n]*"/g, "").replaceAll(/[^[\](){}]/g, "");
+    assert.equal(unpaired(marks), "", where);
+    const opened = text.match(/^ *subgraph /gm)?.length ?? 0;
+    assert.equal(text.match(/^ *end$/gm)?.length ?? 0, opened, where);
+  }
+});
+
 test("code that how-tos quote is in the sources", () => {
   const sources = globSync("{coordinator/src,agent/src,sim,hack/e2e}/**/*.ts", { cwd: root })
     .filter((path) => !path.includes("node_modules"))
@@ -53,6 +77,12 @@ test("code that how-tos quote is in the sources", () => {
     .filter((line) => !sources.includes(line.slice(line.indexOf(": ") + 2)));
   assert.deepEqual(missing, []);
 });
+
+/** Returns the brackets that are left once all pairs are removed. */
+function unpaired(brackets: string): string {
+  const fewer = brackets.replaceAll(/\[\]|\(\)|\{\}/g, "");
+  return fewer === brackets ? brackets : unpaired(fewer);
+}
 
 function withoutCode(text: string): string {
   return text.replaceAll(/^```[\s\S]*?^```|`[^`\n]*`/gm, (code) => code.replaceAll(/[^\n]/g, " "));
