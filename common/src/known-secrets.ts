@@ -3,7 +3,7 @@ import { LEFT_OUT } from "./scrub-text.ts";
 
 /** Shorter values occur by chance. */
 const MIN_LENGTH = 6;
-/** The beginning by which the values are indexed. */
+/** The number of leading characters by which values are indexed. */
 const INDEX_LENGTH = 6;
 /** A longer value is recognised by its beginning. The text after it is compared too, so that the whole value is left out. */
 const MAX_BEGINNING = 256;

@@ -73,7 +73,7 @@ export interface CoreOptions {
   readonly clusterId: string;
   /** HOST:PORT at which hosts reach the coordinator, the preferred one first. Default: none. */
   readonly reachableAt?: readonly string[];
-  /** Reads the keys for further coordinators. Default: there can be none. */
+  /** Reads the keys that further coordinators need to join. Default: no coordinator can join. */
   readonly readKeyFiles?: ReadKeyFiles | undefined;
   readonly authority: Authority;
   /** Default: the authority can't be replaced. */

@@ -5,7 +5,7 @@ import { IdentityError } from "./error.ts";
 import { readCertificate, splitCertificates } from "./pem.ts";
 
 export interface ClientMaterial {
-  /** The authorities whose servers are trusted; nothing else is, not even the system's. */
+  /** The authorities whose servers are trusted. The system's own authorities are not. */
   readonly caPem: string;
   /** A client's certificate and key, both or neither. */
   readonly certPem?: string;

@@ -45,7 +45,7 @@ const TIME_LIMIT_MS = 20_000;
 // Containerd may go on with what a killed client had asked it for; a network plugin that was killed is over.
 const LATE_EFFECT_MAX_MS = 300;
 
-/** Calls that take a while, and fail as the faults have it. */
+/** Runs calls on the simulated host. Each takes some time, and the configured faults make some of them fail. */
 export class SimCalls {
   readonly clock: VirtualClock;
   readonly random: () => number;

@@ -1,5 +1,5 @@
 export type JournalErrorCode =
-  /** The coordinator speaks for another cluster than the one this host's pods belong to. */
+  /** The coordinator belongs to another cluster than this host's pods. */
   | "OTHER_CLUSTER"
   /** The coordinator's revision is behind what it had already sent: it runs on older data. */
   | "REVISION_WENT_BACK"

@@ -321,7 +321,7 @@ function assertAcceptable(index: JournalIndex, snapshot: Snapshot & { epoch: big
   if (index.clusterId !== "" && snapshot.clusterId !== index.clusterId) {
     throw new JournalError(
       "OTHER_CLUSTER",
-      `this host's pods belong to cluster ${index.clusterId}, the coordinator speaks for ${snapshot.clusterId}`,
+      `this host's pods belong to cluster ${index.clusterId}, but the coordinator belongs to ${snapshot.clusterId}`,
     );
   }
   const older =

@@ -355,7 +355,7 @@ export class CoordinatorLink {
     if (ours === "" || ours === clusterId) return;
     throw new LinkError(
       "NOT_OURS",
-      `this host's pods belong to cluster ${ours}, the coordinator speaks for ${clusterId}; ` +
+      `this host's pods belong to cluster ${ours}, but the coordinator belongs to ${clusterId}; ` +
         "they keep running; to move the host, drain it in its old cluster first",
     );
   }

@@ -18,7 +18,7 @@ import {
 export interface StreamReader {
   /** Creates the pipes for a log's container and starts reading them. If no reader runs, it rejects and leaves nothing behind. */
   begin(logFile: string): Promise<StreamPipes>;
-  /** Resolves when what an ended container has written is in its log, as far as anyone reads it. Never rejects. */
+  /** Resolves when the output of an ended container is in its log, or no reader is left that could write it. Never rejects. */
   sync(logFile: string): Promise<void>;
   /** The log's container is gone. Never rejects. */
   end(logFile: string): Promise<void>;

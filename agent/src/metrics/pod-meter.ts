@@ -34,7 +34,7 @@ export interface SampleSink {
 interface Measured {
   readonly usage?: UsageReading;
   readonly counters?: CounterReading;
-  /** The last sample that was sent of a pod that no request names, and how many like it were left out since. */
+  /** The last sample that was sent of a pod that no request names, and the number of similar samples that were left out since. */
   readonly sent?: { readonly sample: PodMetricsSample; readonly leftOut: number };
 }
 

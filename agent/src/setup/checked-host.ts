@@ -87,7 +87,7 @@ function listenProblem(host: string, port: number): Promise<string | undefined> 
   });
 }
 
-/** The directory may not exist yet, and its filesystem is that of the nearest one above. */
+/** If the directory doesn't exist yet, the filesystem is that of its nearest existing parent. */
 async function space(dir: string): Promise<DiskSpace | undefined> {
   for (let path = dir; ; path = dirname(path)) {
     try {

@@ -84,7 +84,7 @@ async function writeOne(
   await own(file, fileMode(mode, owner), owner);
 }
 
-/** The group reads what it owns, as Kubernetes has it for fs_group. */
+/** Gives the group read access, as Kubernetes does for `fs_group`. */
 function fileMode(mode: number, owner: FilesOwner | undefined): number {
   return owner?.gid === undefined ? mode : mode | 0o440;
 }

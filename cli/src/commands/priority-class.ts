@@ -16,7 +16,7 @@ const set = defineCommand({
   operands: [{ name: "NAME", required: true, help: "its name" }],
   flags: {
     value: { kind: "text", hint: "NUMBER", help: "the greater, the more important; can't be changed" },
-    "never-preempts": { kind: "switch", help: "its pods wait for room rather than stop others" },
+    "never-preempts": { kind: "switch", help: "its pods wait for room and never preempt others" },
     "global-default": { kind: "switch", help: "for pods that name no class" },
     description: { kind: "text", hint: "TEXT", help: "what it is for" },
     label: OBJECT_LABELS_FLAG,

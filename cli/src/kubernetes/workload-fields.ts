@@ -17,7 +17,7 @@ import {
   whole,
 } from "./rules.ts";
 
-const REVISIONS = noEffect("the coordinator keeps as many revisions as it is set to");
+const REVISIONS = noEffect("the coordinator's own setting limits the kept revisions");
 const TEMPLATE = noEffect("read on its own");
 
 const annotation =

@@ -15,7 +15,7 @@ export function namespaceColumns(): Column<Namespace>[] {
   ];
 }
 
-/** One line per policy, those that hold by default included. */
+/** Returns one line for each policy, including the default ones. */
 export interface ShownPolicy {
   readonly namespace: string;
   readonly policy: PodPolicy;

@@ -44,7 +44,7 @@ export interface FollowerOptions {
   readonly onFatal: (error: unknown) => void;
 }
 
-/** A coordinator while another one leads. Its view, its ports and the look-ups on them go on when it leads. */
+/** A coordinator that follows. Its view, its ports and the look-ups on them stay open when it becomes the leader. */
 export interface Follower extends FollowedView {
   readonly port: GrpcPort;
   readonly address: HostPort;

@@ -14,7 +14,7 @@ export interface ParsedCertificate {
 export const CHAIN_KEY = "tls.crt";
 export const PRIVATE_KEY_KEY = "tls.key";
 
-/** A leaf and its issuers. Real chains are shorter. */
+/** The largest number of certificates in a chain, leaf included. Chains in use are shorter. */
 const MAX_CERTIFICATES = 10;
 
 /** Parses and checks a certificate. Pure. Throws an Error whose message names the fault and reveals nothing about the key. */

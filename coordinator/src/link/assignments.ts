@@ -89,7 +89,7 @@ export class Assignments {
     };
   }
 
-  /** A fresh one; undefined for a pod without a service account. */
+  /** Returns a new identity token. Undefined: the pod has no service account. */
   identityToken({ record }: PodEntry): IdentityToken | undefined {
     const serviceAccount = record.template?.podConfig?.serviceAccountName ?? "";
     if (serviceAccount === "") return undefined;

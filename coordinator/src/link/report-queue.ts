@@ -196,7 +196,7 @@ export class ReportQueue {
     return { namespace: "", kind: "node", name: node, node } as const;
   }
 
-  /** Reports whether the pod is bound to the node. A pod that is gone, or not bound again after a restore, is no offence. */
+  /** Reports whether the pod is bound to the node. A report about a pod that is gone, or that is not bound again after a restore, is not treated as a fault of the node. */
   #takes({ uid }: PodStatus): boolean {
     const { state, node, refused } = this.#options;
     const record = state.podByUid(uid)?.record;

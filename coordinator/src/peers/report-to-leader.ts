@@ -22,7 +22,7 @@ export interface ReportOptions {
 const INTERVAL_MS = 2_000;
 const TIMEOUT_MS = 5_000;
 
-/** Reports to the coordinator that leads at once and then every 2 s, one call at a time. Returns how to stop. */
+/** Reports to the leader at once and then every 2 s, one call at a time. Returns a function that stops it. */
 export function reportToLeader(options: ReportOptions): () => void {
   const { clock, log, onAnswer } = options;
   const over = new AbortController();

@@ -91,7 +91,7 @@ async function* files(
     for (const found of await Promise.all(some.map((node) => nodeFiles(node, signal, options)))) yield* found;
   }
   if (rest.length > 0) {
-    const problem = `${rest.length} more nodes were not asked: name nodes with --node`;
+    const problem = `${rest.length} more nodes were left out: select nodes with --node`;
     yield { path: "nodes/others.txt", content: rest.map((name) => `${name}\n`).join(""), problem };
   }
 }

@@ -26,7 +26,7 @@ export function explainNode({ node, pods, drainWaits, nowMs }: NodeInput): Expla
     const left =
       pods === 0
         ? ""
-        : ` Its ${pods} pods are replaced elsewhere once their time of toleration is over; \`forage node remove ${name}\` removes it for good.`;
+        : ` Its ${pods} pods are replaced on other nodes when their toleration ends; \`forage node remove ${name}\` removes it for good.`;
     const advice = `check the host, and run systemctl status forage-agent on it.${left}`;
     causes.push(
       cause(

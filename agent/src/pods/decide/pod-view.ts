@@ -26,7 +26,7 @@ export interface PodView {
   readonly doubtUntilMs?: number;
   /** The kernel's rules are known to be the memory's ports. */
   readonly published: boolean;
-  /** Volumes may show other contents than the pod's. */
+  /** The volumes may show other content than the pod's specification asks the agent to show. */
   readonly volumesOutdated: boolean;
   /** Keyed by the container's name. */
   readonly images: ReadonlyMap<string, ImageState>;

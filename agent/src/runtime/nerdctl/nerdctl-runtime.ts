@@ -30,7 +30,7 @@ import { RunContainer } from "./run-container.ts";
 import { ShimSweeper } from "./shim-sweeper.ts";
 
 export interface NerdctlRuntimeOptions {
-  /** The nerdctl program, at least 2.0. Must stay where it is while containers live: their hooks call it. */
+  /** The nerdctl program, at least 2.0. It must not be moved while containers exist, because their hooks call it. */
   readonly nerdctlPath: string;
   /** containerd's socket. */
   readonly address: string;

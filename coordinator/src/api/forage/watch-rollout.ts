@@ -10,8 +10,8 @@ export interface RolloutSource {
 }
 
 /**
- * First the state of every resource, then each change until all are terminal. A slow reader gets the newest state of a
- * resource, not all it has been through.
+ * Sends the state of every resource, then each change until all are terminal. A slow reader gets the newest state of a
+ * resource, without those in between.
  */
 export async function* watchRollout(
   rolloutId: string,

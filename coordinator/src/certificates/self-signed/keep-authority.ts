@@ -12,7 +12,7 @@ export interface KeepOptions {
   readonly make: () => MakeOptions;
 }
 
-/** The cluster's authority for development, made the first time and the same ever after. Its key is encrypted in the store. */
+/** Returns the cluster's authority for development. It is created at the first call. Its key is encrypted in the store. */
 export async function keepAuthority(options: KeepOptions): Promise<AuthorityPem> {
   const { store, vault, cluster, make } = options;
   const stored = await store.get(key);

@@ -38,7 +38,7 @@ export interface RebalanceControllerOptions {
   readonly rebalance?: RebalanceSchedule | undefined;
 }
 
-/** Whether a move has begun; "later": not while its workload is on the way somewhere. */
+/** Whether a move has begun. "later": another pod of its workload is moving or starting. */
 export type MoveStart =
   | { readonly type: "begun" }
   | { readonly type: "later" | "refused"; readonly why: string };

@@ -31,7 +31,7 @@ export function orderOf(
   });
 }
 
-/** Returns the size limit of the instance's content; 0: none. A change of the class has no effect on content that exists. */
+/** Returns the size limit of the instance's content. 0: no limit. Content that exists keeps its limit when its class changes. */
 export function quotaBytesOf({ quotaBytes, spec }: InstanceRecord, settings: WorkspaceSettings): bigint {
   return quotaBytes ?? diskBytesOf(settings, spec?.class ?? "");
 }

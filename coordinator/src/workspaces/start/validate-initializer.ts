@@ -14,7 +14,7 @@ const MAX_FILES = 100;
 const MAX_TEXT_LENGTH = 8_192;
 const MAX_CUSTOM_CONFIG = 100;
 
-/** Finds faults of an initializer that no try on a node would mend. */
+/** Finds faults of an initializer that would fail on every node. */
 export function checkInitializer({ spec }: WorkspaceInitializer, field: Field, depth = 1): void {
   switch (spec?.$case) {
     case undefined:

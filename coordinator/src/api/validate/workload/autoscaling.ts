@@ -36,7 +36,7 @@ export function refuseMetricsAnnotations(config: PodConfig | undefined, field: F
       field.key(name).invalid("is for container services: nothing else is scaled");
 }
 
-/** Two targets of one name and type would be two answers to one question. */
+/** Refuses two targets with the same name and type, because only one of them could apply. */
 function validateNames(policy: AutoscalingPolicy, at: Field): void {
   const seen = new Set<string>();
   if (policy.targetCpuUtilizationPercent !== 0) seen.add("cpu Utilization");

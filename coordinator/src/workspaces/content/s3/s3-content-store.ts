@@ -25,7 +25,7 @@ export interface S3ContentStoreOptions {
   readonly endpoint?: string;
   readonly region: string;
   readonly bucket: string;
-  /** Prefix of all keys. Nothing else may lie under it. */
+  /** The prefix of all keys. No other program may store objects under it. */
   readonly prefix: string;
   /** Puts the bucket into the path and not into the host name, as most servers other than Amazon's require. */
   readonly forcePathStyle: boolean;
