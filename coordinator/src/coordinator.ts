@@ -36,6 +36,7 @@ import { BuiltInServices } from "./model/built-in-service.ts";
 import { type Notifications, openNotifications } from "./notifications/open-notifications.ts";
 import type { IdentityIssuer } from "./objects/identity-issuer.ts";
 import type { Vault } from "./objects/vault.ts";
+import { clusterMetrics } from "./peers/cluster-metrics.ts";
 import { CoordinatorTable } from "./peers/coordinator-table.ts";
 import type { ReadKeyFiles } from "./peers/enroll-coordinator.ts";
 import { leadEvent } from "./peers/lead-event.ts";
@@ -47,7 +48,7 @@ import type { ServeOptions } from "./rpc/serve.ts";
 import type { TokenWatch } from "./rpc/token-watch.ts";
 import { addServices, type ServicesOptions } from "./services.ts";
 import { statusText } from "./status-text.ts";
-import type { Store } from "./store/index.ts";
+import type { DurableStore, Store } from "./store/index.ts";
 import type { SupportSources } from "./support/own-files.ts";
 import type { Clock } from "./time/clock.ts";
 import { type Access, openAccess } from "./workspaces/access/open-access.ts";
@@ -60,7 +61,7 @@ import { WORKSPACE_KIND } from "./workspaces/workspace-kind.ts";
 
 export interface CoordinatorOptions {
   readonly config: Config;
-  readonly store: Store;
+  readonly store: Store & Pick<DurableStore, "leadsSinceMs" | "members">;
   /** Grows with each restore of the store. */
   readonly epoch: number;
   /** The random id of the store's history, see LevelStore. */
@@ -242,9 +243,11 @@ function openCoordinatorTable(
 ): CoordinatorTable {
   const { config, store, clock, follower } = options;
   const own = ownPlace(options);
-  const table = new CoordinatorTable({ own, store, clock, decides });
+  const table = new CoordinatorTable({ own, store, clock, decides, sinceMs: store.leadsSinceMs });
   if (config.store.etcd === undefined) return table;
   metrics.add((registers) => coordinatorMetrics(table, registers));
+  const leader = () => ({ name: own.name, sinceMs: store.leadsSinceMs });
+  metrics.add((registers) => clusterMetrics({ leader, members: store.members }, registers));
   events.record(leadEvent(own, { hasFollowed: follower !== undefined }));
   return table;
 }
@@ -313,7 +316,7 @@ async function openHttp(
     ...{ ...calls, operator, workspaces, clock, tokens: tokenWatch, stopping, randomBytes },
     ...{ assetsPath: dashboardPath, cluster: config.cluster, podDomain: podDomainOf(config.http) },
   });
-  const since = new Date(clock.nowMs()).toISOString();
+  const since = new Date(store.leadsSinceMs ?? clock.nowMs()).toISOString();
   const server = await startHttpServer({
     ...rest,
     listen: hostPort(config.http.listen),

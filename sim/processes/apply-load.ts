@@ -26,6 +26,8 @@ export class ApplyLoad {
   /** The reasons that calls failed for and were repeated. */
   readonly reasons = new Set<string>();
   readonly #members: readonly Member[];
+  /** Makes its ids differ from those of earlier loads. */
+  readonly #name = Math.random().toString(36).slice(2, 8);
   readonly #stopping = new AbortController();
   readonly #running: Promise<unknown>;
 
@@ -35,6 +37,11 @@ export class ApplyLoad {
   ) {
     this.#members = members;
     this.#running = Promise.all(["app-a", "app-b"].map((workload) => this.#change(workload, request)));
+  }
+
+  /** The number of rollouts that have ended. */
+  get ended(): number {
+    return this.acknowledged.filter(({ end }) => end !== undefined).length;
   }
 
   /** Ends after the rollouts that are going on. */
@@ -59,7 +66,8 @@ export class ApplyLoad {
     request: (workload: string, version: number) => ApplyResourcesRequest,
   ): Promise<void> {
     for (let version = 1; !this.#stopping.signal.aborted; version++) {
-      const sent = request(workload, version);
+      const made = request(workload, version);
+      const sent = { ...made, applyId: `${made.applyId}-${this.#name}` };
       const { rolloutId } = await this.#retried((member) => member.forage.applyResources(sent));
       const entry: Acknowledged = { applyId: sent.applyId, rolloutId, end: undefined };
       this.acknowledged.push(entry);

@@ -18,6 +18,8 @@ export interface CoordinatorTableOptions {
   readonly own: OwnPlace;
   readonly store: Pick<Store, "revision" | "health">;
   readonly clock: Pick<Clock, "nowMs" | "monotonicMs">;
+  /** The time since which it leads, by the wall clock. Default: now. */
+  readonly sinceMs?: number | undefined;
   readonly decides: () => boolean;
 }
 
@@ -56,7 +58,7 @@ export class CoordinatorTable {
 
   constructor(options: CoordinatorTableOptions) {
     this.#options = options;
-    this.#sinceMs = options.clock.nowMs();
+    this.#sinceMs = options.sinceMs ?? options.clock.nowMs();
     this.#beganMs = options.clock.monotonicMs();
   }
 

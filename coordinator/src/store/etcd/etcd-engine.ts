@@ -45,6 +45,8 @@ export class EtcdStoreEngine extends StoreEngine implements EtcdStore {
     return this.#own.leadership()?.self.sinceMs;
   }
 
+  readonly members = () => this.#own.etcd.members();
+
   async backup(file: string): Promise<BackupInfo> {
     const { records, revision } = await this.range("");
     return writeBackup(file, { store: this.id, epoch: this.epoch, revision }, records);
