@@ -1,7 +1,8 @@
-import { Coordinator } from "./client/coordinator.ts";
+import { Coordinator, operator } from "./client/coordinator.ts";
 import type { Invocation } from "./command/definition.ts";
 import type { Flags, FlagValues } from "./command/flag.ts";
 import type { GlobalFlags, OutputFormat } from "./command/global-flags.ts";
+import { KnownServers } from "./config/known-servers.ts";
 import { resolveSettings, type Settings } from "./config/settings.ts";
 import { timeoutOf } from "./duration-flag.ts";
 import { renderDocument } from "./output/document.ts";
@@ -55,18 +56,51 @@ export function printingOf({
   };
 }
 
+/** The time for the coordinator to list all of them, after the command has done its work. */
+const LEARN_LIMIT_MS = 1_000;
+
 /** Connects, and closes the connection in the end. */
 export async function withCoordinator<T>(
   context: Context,
   run: (coordinator: Coordinator) => Promise<T>,
 ): Promise<T> {
   const { settings, signal, world, timeoutMs } = context;
-  const coordinator = new Coordinator(settings.endpoint(), { signal, nowMs: world.nowMs, timeoutMs });
+  const endpoint = settings.endpoint();
+  const known = new KnownServers(endpoint, world);
+  const learnt = settings.hasFixedServers ? [] : known.without([endpoint.server, ...endpoint.otherServers]);
+  const otherServers = [...endpoint.otherServers, ...learnt];
+  const options = { signal, nowMs: world.nowMs, timeoutMs };
+  const coordinator = new Coordinator({ ...endpoint, otherServers }, options);
   try {
-    return await run(coordinator);
+    const result = await run(coordinator);
+    // One coordinator alone is the usual case, and has nothing to report.
+    if (otherServers.length > 0 && !settings.hasFixedServers && known.isOld) await learn(coordinator, known);
+    return result;
   } finally {
     coordinator.close();
   }
+}
+
+/** Asks for the coordinators of the cluster. A command that has done its work does not fail for that, and waits a moment at most. */
+async function learn(coordinator: Coordinator, known: KnownServers): Promise<void> {
+  const asked = coordinator.call(operator.listCoordinators, {}, LEARN_LIMIT_MS).catch(() => undefined);
+  const answer = await asked;
+  if (answer !== undefined) known.save(preferredFirst(answer.coordinators));
+}
+
+/** Keeps the listed coordinators for later commands. */
+export function remember(
+  context: Context,
+  coordinators: readonly { readonly addresses: readonly string[] }[],
+): void {
+  new KnownServers(context.settings.endpoint(), context.world).save(preferredFirst(coordinators));
+}
+
+function preferredFirst(coordinators: readonly { readonly addresses: readonly string[] }[]): string[] {
+  return [
+    ...coordinators.flatMap(({ addresses: [first] }) => first ?? []),
+    ...coordinators.flatMap(({ addresses }) => addresses),
+  ];
 }
 
 export interface Listing<Row> {

@@ -61,9 +61,14 @@ export class Coordinator {
     return { ...this.#endpoint, server: this.#servers.current.address };
   }
 
-  async call<Request, Response>(method: MethodOf<Request, Response>, request: Request): Promise<Response> {
+  /** `limitMs` replaces the time limit of the request. */
+  async call<Request, Response>(
+    method: MethodOf<Request, Response>,
+    request: Request,
+    limitMs?: number,
+  ): Promise<Response> {
     const { signal, nowMs } = this.#options;
-    const timeoutMs = this.#timeoutMs;
+    const timeoutMs = limitMs ?? this.#timeoutMs;
     const endMs = nowMs() + timeoutMs;
     const attempt = this.#servers.attempt(signal, timeoutMs);
     while (true) {

@@ -1,7 +1,7 @@
 import { Coordinator as CoordinatorView } from "@forage/proto/forage/operator/v1/operator";
 import { type Coordinator, operator } from "../client/coordinator.ts";
 import { defineCommand } from "../command/definition.ts";
-import { type Context, contextOf, printListing, withCoordinator } from "../context.ts";
+import { type Context, contextOf, printListing, remember, withCoordinator } from "../context.ts";
 import { EXIT } from "../exit-code.ts";
 import { coordinatorColumns } from "../view/coordinators.ts";
 
@@ -24,6 +24,8 @@ export async function listCoordinators(
   name: string | undefined,
 ): Promise<void> {
   const { coordinators } = await coordinator.call(operator.listCoordinators, {});
+  // One coordinator alone reports the address by which it is known already.
+  if (coordinators.length > 1) remember(context, coordinators);
   printListing(context, {
     columns: coordinatorColumns(context.world.nowMs()),
     rows: coordinators.filter((it) => name === undefined || it.name === name),

@@ -26,6 +26,8 @@ export interface Settings {
   /** The namespace of a flag. It must not contradict a manifest. */
   readonly flagNamespace: string | undefined;
   readonly namespace: string;
+  /** Whether a flag or the environment names the coordinators: no others are used then. */
+  readonly hasFixedServers: boolean;
   /** Reads the files only when they are needed. */
   readonly endpoint: () => Endpoint;
 }
@@ -64,6 +66,7 @@ export function resolveSettings(
         ? `coordinator ${servers().join(", ")}`
         : `context "${contextName}" (${servers().join(", ")})`,
     flagNamespace: flags.namespace,
+    hasFixedServers: otherServer !== undefined,
     namespace,
     endpoint: () => {
       if (caFile === undefined) throw noCaFile(config, contextName);

@@ -1,0 +1,58 @@
+import assert from "node:assert/strict";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { KnownServers } from "./known-servers.ts";
+
+test("keeps reported coordinators for the configured addresses and the authority", (t) => {
+  const { open, later } = setUp(t);
+  const known = open({ server: "a:1" });
+  assert.deepEqual([known.without(["a:1"]), known.isOld], [[], true]);
+  known.save(["a:1", "b:2", "not an address", "b:2", "[2001:db8::1]:3"]);
+  assert.deepEqual(open({ server: "a:1" }).without(["a:1"]), ["b:2", "[2001:db8::1]:3"]);
+  assert.equal(open({ server: "a:1" }).isOld, false);
+  assert.deepEqual(open({ server: "x:1" }).without([]), []);
+  assert.deepEqual(open({ server: "a:1", caPem: "another" }).without([]), [], "another authority");
+  later(3_600_001);
+  assert.equal(open({ server: "a:1" }).isOld, true);
+});
+
+test("keeps a limited number of addresses and clusters", (t) => {
+  const { open, later } = setUp(t);
+  for (let at = 0; at < 40; at++) {
+    later(1);
+    open({ server: `s${at}:1` }).save(Array.from({ length: 40 }, (_, n) => `h${n}:1`));
+  }
+  assert.equal(open({ server: "s39:1" }).without([]).length, 16);
+  assert.equal(open({ server: "s39:1" }).without(["s39:1"]).length, 15);
+  assert.deepEqual(open({ server: "s0:1" }).without([]), []);
+});
+
+test("a damaged file is as good as none", (t) => {
+  const { home, open } = setUp(t);
+  mkdirSync(join(home, ".cache/forage"), { recursive: true });
+  for (const text of ["", "{", "[]", "null", '{"k":{"servers":["--x"],"atMs":1}}', '{"k":1}']) {
+    writeFileSync(join(home, ".cache/forage/coordinators.json"), text);
+    assert.deepEqual(open({ server: "a:1" }).without([]), []);
+  }
+  open({ server: "a:1" }).save(["b:2"]);
+  assert.deepEqual(open({ server: "a:1" }).without([]), ["b:2"]);
+});
+
+function setUp(t: TestContext) {
+  const home = mkdtempSync(join(tmpdir(), "forage-known-"));
+  t.after(() => rmSync(home, { recursive: true, force: true }));
+  let nowMs = 1_000;
+  let ids = 0;
+  const world = { env: {}, homeDir: home, nowMs: () => nowMs, randomId: () => String(++ids) };
+  const about = { otherServers: [], caFile: "/ca", caPem: "CA", token: "t", tokenSource: "/t" };
+  return {
+    home,
+    open: (endpoint: { server: string; caPem?: string }) =>
+      new KnownServers({ ...about, ...endpoint }, world),
+    later: (ms: number) => {
+      nowMs += ms;
+    },
+  };
+}
