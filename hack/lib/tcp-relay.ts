@@ -28,6 +28,11 @@ export class TcpRelay {
     return `127.0.0.1:${address.port}`;
   }
 
+  /** The number of open connections on both sides of the relay. */
+  get connections(): number {
+    return this.#sockets.size;
+  }
+
   /** Nothing passes any more, in either direction, and neither side gets an error: packets are lost. */
   cut(): void {
     this.#isCut = true;

@@ -1,6 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { ApplyResourcesRequest } from "@forage/proto/forest/v1/forage";
-import { RolloutStatus } from "@forage/proto/forest/v1/forage";
+import { type ApplyResourcesRequest, type RolloutEvent, RolloutStatus } from "@forage/proto/forest/v1/forage";
 import { type ServiceError, status } from "@grpc/grpc-js";
 import { applyKey } from "../../coordinator/src/model/keys.ts";
 import type { Member } from "../../coordinator/test/support/coordinator-cluster.ts";
@@ -13,7 +12,7 @@ const RETRY_MS = 200;
 interface Acknowledged {
   readonly applyId: string;
   readonly rolloutId: string;
-  end: RolloutStatus | undefined;
+  end: RolloutEvent | undefined;
 }
 
 /** Clients that change one workload each, again and again, through any coordinator, and watch each rollout to its end. */
@@ -21,6 +20,8 @@ export class ApplyLoad {
   readonly acknowledged: Acknowledged[] = [];
   /** Errors other than UNAVAILABLE, and UNAVAILABLE without a reason. */
   readonly failures: string[] = [];
+  /** The number of answers that there is no such rollout, from coordinators that had not read it. */
+  behind = 0;
   /** The number of retries. */
   retries = 0;
   /** The reasons that calls failed for and were repeated. */
@@ -36,7 +37,9 @@ export class ApplyLoad {
     request: (workload: string, version: number) => ApplyResourcesRequest,
   ) {
     this.#members = members;
-    this.#running = Promise.all(["app-a", "app-b"].map((workload) => this.#change(workload, request)));
+    this.#running = Promise.all(
+      ["app-a", "app-b"].map((workload) => this.#change(workload, request).catch(() => {})),
+    );
   }
 
   /** The number of rollouts that have ended. */
@@ -56,7 +59,9 @@ export class ApplyLoad {
       const times = puts.get(applyKey(NAMESPACE, applyId)) ?? 0;
       return [
         ...(times === 1 ? [] : [`${applyId} was acknowledged and is ${times} times in the store`]),
-        ...(end === RolloutStatus.SUCCEEDED ? [] : [`the rollout of ${applyId} ended as ${end}`]),
+        ...(end?.status === RolloutStatus.SUCCEEDED
+          ? []
+          : [`the rollout of ${applyId} ended as ${end?.status}: ${end?.message}`]),
       ];
     });
   }
@@ -71,7 +76,10 @@ export class ApplyLoad {
       const { rolloutId } = await this.#retried((member) => member.forage.applyResources(sent));
       const entry: Acknowledged = { applyId: sent.applyId, rolloutId, end: undefined };
       this.acknowledged.push(entry);
-      entry.end = await this.#retried((member) => watched(member, rolloutId));
+      let end: RolloutEvent | undefined;
+      // The streams of a coordinator that stops end in order, and the client watches at another one.
+      while (!isFinal(end)) end = await this.#retried((member) => watched(member, rolloutId));
+      entry.end = end;
     }
   }
 
@@ -83,7 +91,10 @@ export class ApplyLoad {
         return await call(member);
       } catch (error) {
         const { code, details = "" } = error as ServiceError;
-        if (code !== status.UNAVAILABLE || details === "") {
+        // A coordinator that is cut off goes on reading what it has.
+        const isBehind = code === status.NOT_FOUND && details.startsWith("there is no rollout");
+        if (isBehind) this.behind++;
+        else if (code !== status.UNAVAILABLE || details === "") {
           this.failures.push(`${code} ${details}`);
           throw error;
         }
@@ -103,9 +114,19 @@ export function aVersion(workload: string, version: number): ApplyResourcesReque
   return aRequest(`${workload}-${version}`, [aContainerService(workload, spec)], labels);
 }
 
-/** Returns the last status of the rollout. */
-async function watched(member: Member, rolloutId: string): Promise<RolloutStatus | undefined> {
-  let last: RolloutStatus | undefined;
-  for await (const { status: next } of member.forage.watchRollout({ rolloutId })) last = next;
+function isFinal(event: RolloutEvent | undefined): boolean {
+  return event !== undefined && FINAL.has(event.status);
+}
+
+const FINAL: ReadonlySet<RolloutStatus> = new Set([
+  RolloutStatus.SUCCEEDED,
+  RolloutStatus.FAILED,
+  RolloutStatus.ROLLED_BACK,
+]);
+
+/** Returns the last event of the rollout. */
+async function watched(member: Member, rolloutId: string): Promise<RolloutEvent | undefined> {
+  let last: RolloutEvent | undefined;
+  for await (const event of member.forage.watchRollout({ rolloutId })) last = event;
   return last;
 }
