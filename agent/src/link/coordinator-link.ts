@@ -70,6 +70,7 @@ const RENEW_AGAIN_MS = 60_000;
 const RENEW_ASKED_SPREAD_MS = 10_000;
 // A coordinator that hands out certificates which are due at once must not keep us both busy.
 const RENEW_LEAST_MS = 10_000;
+const STAYS_MAX = 3;
 const LOOK_MS = 30_000;
 // Where there are others, one that does not answer costs less than the time in which its absence would count against the host.
 const CONNECT_LIMIT_MS = 3_000;
@@ -85,6 +86,8 @@ export class CoordinatorLink {
   /** The coordinator's reason for the last refusal. */
   #refusal: string | undefined;
   #connection: Connection | undefined;
+  /** Failures in a row after which it stayed where it was. */
+  #stays = 0;
   /** By the monotonic clock; undefined: it stays where it is. */
   #redrawAtMs: number | undefined;
 
@@ -137,8 +140,11 @@ export class CoordinatorLink {
   /** A coordinator that refuses a host may have a wrong clock or an old copy of the store, which the others have not. */
   #moveOn({ isOfLeader, code }: LinkError): void {
     const { coordinators } = this.#options;
-    if (coordinators === undefined || isOfLeader || code === "NO_IDENTITY" || code === "DISK") return;
+    if (coordinators === undefined || code === "NO_IDENTITY" || code === "DISK") return;
+    // A new leader is there after some seconds, unless only this coordinator can't reach it.
+    if (isOfLeader && this.#stays++ < STAYS_MAX) return;
     coordinators.moveOn();
+    this.#stays = 0;
     this.#redrawLater();
   }
 
@@ -300,6 +306,7 @@ export class CoordinatorLink {
       throw error;
     }
     this.#refusal = undefined;
+    this.#stays = 0;
     this.#connection = connection;
     this.#learn(connection.welcome.coordinators?.addresses ?? []);
     this.#become({ kind: "connected", certificateEndsMs: identity.pair.notAfterMs });

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -16,6 +16,13 @@ test("keeps reported coordinators for the configured addresses and the authority
   assert.deepEqual(open({ server: "a:1", caPem: "another" }).without([]), [], "another authority");
   later(3_600_001);
   assert.equal(open({ server: "a:1" }).isOld, true);
+});
+
+test("makes no home directory", (t) => {
+  const { home, open } = setUp(t);
+  rmSync(home, { recursive: true });
+  open({ server: "a:1" }).save(["b:2"]);
+  assert.equal(existsSync(home), false);
 });
 
 test("keeps a limited number of addresses and clusters", (t) => {

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
 import type { World } from "../world.ts";
 import type { Endpoint } from "./settings.ts";
@@ -23,12 +23,15 @@ const ADDRESS = /^(?:\[[0-9a-fA-F:.]{2,45}\]|[A-Za-z0-9.-]{1,253}):\d{1,5}$/;
  * read or written is as good as none.
  */
 export class KnownServers {
+  /** The directory of the user, which is not made. */
+  readonly #base: string;
   readonly #path: string;
   readonly #key: string;
   readonly #world: Pick<World, "nowMs" | "randomId">;
 
   constructor(endpoint: Endpoint, world: Pick<World, "env" | "homeDir" | "nowMs" | "randomId">) {
     const { XDG_CACHE_HOME: cache = "" } = world.env;
+    this.#base = isAbsolute(cache) ? cache : world.homeDir;
     const directory = isAbsolute(cache) ? cache : join(world.homeDir, ".cache");
     this.#path = join(directory, "forage", "coordinators.json");
     const configured = [endpoint.server, ...endpoint.otherServers].sort().join();
@@ -50,7 +53,7 @@ export class KnownServers {
 
   save(reported: readonly string[]): void {
     const servers = [...new Set(reported)].filter((it) => ADDRESS.test(it)).slice(0, SERVERS_MAX);
-    if (servers.length === 0) return;
+    if (servers.length === 0 || !existsSync(this.#base)) return;
     const { [this.#key]: _, ...others } = this.#entries();
     const kept = Object.entries(others)
       .sort(([, a], [, b]) => b.atMs - a.atMs)

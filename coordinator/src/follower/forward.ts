@@ -13,6 +13,7 @@ import { begin, type CallObserver } from "../rpc/call-observer.ts";
 import { encodeCaller, FORWARDED_CALLER_KEY, FORWARDED_PEER_KEY } from "../rpc/forwarded-caller.ts";
 import type { ServeOptions } from "../rpc/serve.ts";
 import { toServiceError } from "../rpc/status.ts";
+import { markOfLeader } from "./of-leader.ts";
 
 export interface ForwardOptions extends CallObserver {
   readonly identify: ServeOptions["identify"];
@@ -75,7 +76,7 @@ function forwarding(
       leave();
       done(result.code ?? status.OK);
       if ((result.code ?? status.OK) === status.OK) call.end(result.metadata);
-      else call.emit("error", { ...result, message: result.details });
+      else call.emit("error", { ...(upstream ? markOfLeader(result) : result), message: result.details });
     });
     call.on("cancelled", leave);
     call.on("error", leave);
