@@ -131,7 +131,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
   },
   "writes-without-fence": {
     module: "coordinator/src/store/etcd/prefixed.ts",
-    caughtBy: /is lost|have both written|was changed/,
+    caughtBy: /is lost|have both written|was changed|found another history/,
     coordinators: true,
   },
   "leads-at-once": {
