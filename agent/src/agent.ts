@@ -17,6 +17,7 @@ import { type HttpServer, startHttpServer } from "./http/http-server.ts";
 import { Metrics } from "./http/metrics.ts";
 import { ImagePrefetcher } from "./images/image-prefetcher.ts";
 import type { ImageRecords } from "./images/image-records.ts";
+import { otherNodes } from "./images/other-nodes.ts";
 import type { Journal } from "./journal/journal.ts";
 import type { JournalKey } from "./journal/journal-key.ts";
 import { AssignmentReader } from "./link/assignment-reader.ts";
@@ -288,6 +289,7 @@ export class Agent {
         },
       }),
       imageAccess: this.#imageRecords,
+      otherNodes: otherNodes({ ...{ config: config.images, clock }, client: () => this.#link.client }),
       imageChanged: (reference) => this.#prefetcher.changed(reference),
       imagesChanged: () => this.#reporter.imagesChanged(),
       limits: {

@@ -5,6 +5,7 @@ import type { HostLogs } from "./host-logs.ts";
 import { ImagePushes } from "./images/image-push.ts";
 import { ImageReads } from "./images/image-reads.ts";
 import type { ImageRecords } from "./images/image-records.ts";
+import { pacer } from "./images/pacer.ts";
 import { freeBytes } from "./images/used-percent.ts";
 import { SessionServer } from "./link/session-server.ts";
 import type { NodeReporter } from "./node-reporter.ts";
@@ -16,6 +17,7 @@ import { CtrImages } from "./runtime/nerdctl/ctr-images.ts";
 import { HOST_ARCHITECTURE } from "./runtime/nerdctl/foreign-image.ts";
 import type { ContainerRuntime } from "./runtime/runtime.ts";
 import { ContainerFiles } from "./sessions/container-files.ts";
+import { inputOpener } from "./sessions/container-input.ts";
 import { PodDialer } from "./sessions/dial-pod.ts";
 import { type SupportSources, supportFiles } from "./support/support-files.ts";
 
@@ -41,6 +43,8 @@ export function openSessions(parts: SessionParts): SessionServer {
   return new SessionServer({
     find: (podUid, container) => logs.findKept(podUid, container) ?? supervisor.find(podUid, container),
     readLog: (of, options, signal) => logs.containers.read(of, options, signal),
+    openInput: inputOpener(async (id, signal) => (await runtime.inspect(id, signal))?.pid),
+    nowMs: () => parts.support().clock.nowMs(),
     exec: (id, options, signal) => runtime.exec(id, options, signal),
     networkOf: (podUid) => supervisor.sandboxOf(podUid)?.namespacePath,
     dial: (podUid, port, signal) => dialer.dial(podUid, port, signal),
@@ -50,6 +54,8 @@ export function openSessions(parts: SessionParts): SessionServer {
     imageReads: new ImageReads({
       ...{ content: new CtrImages(parts.config.containerd), access: parts.records },
       architecture: HOST_ARCHITECTURE,
+      transfers: parts.config.images.transfers,
+      pace: pacer(parts.config.images.transferRate, parts.support().clock),
     }),
     pullImage: (options, onProgress, signal) => pullImage(parts, options, onProgress, signal),
     support: () => supportFiles(parts.support()),

@@ -136,7 +136,7 @@ export const SETTINGS_SCHEMA = z.strictObject({
     }),
     {},
   ),
-  /** The limits of unused images. */
+  /** The limits of unused images, and the exchange of images with other nodes; see docs/how-to/use-local-images.md. */
   images: z.prefault(
     z.strictObject({
       /** An image that nothing has used for so many days is removed. 0: images are not removed for their age. */
@@ -145,6 +145,12 @@ export const SETTINGS_SCHEMA = z.strictObject({
       highPercent: z._default(wholeNumber(1, 100, "PERCENT"), 85),
       /** … down to this usage. */
       lowPercent: z._default(wholeNumber(0, 100, "PERCENT"), 80),
+      /** When images that pods name by a digest come from other nodes: if the registry can't be reached, before a query to it, or never. */
+      otherNodes: z._default(oneOf(["fallback", "first", "never"]), "fallback"),
+      /** The images that are sent to other nodes at one time. 0: none is sent. */
+      transfers: z._default(wholeNumber(0, 32), 2),
+      /** The bytes that all of them together send in a second. */
+      transferRate: z.prefault(bytes(), "50Mi"),
     }),
     {},
   ),

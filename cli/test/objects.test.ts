@@ -44,10 +44,7 @@ describe("objects", { timeout: 120_000 }, () => {
     assert.match((await forage("secret get db -n shop --show-values")).stdout, /USER {9}4 {2}anna\n/);
     assert.equal((await forage("secret get db -n shop --key tls.key")).stdout, "first\nsecond\n");
     assert.match((await forage("secret get db -n shop --key x")).stderr, /has no key "x"; it has /);
-    assert.match(
-      (await forage("secret list -n shop")).stdout,
-      /^NAME {2}KEYS {2}BYTES {2}AGE\ndb {7}4 {5}26 /,
-    );
+    assert.match((await forage("secret ls -n shop")).stdout, /^NAME {2}KEYS {2}BYTES {2}AGE\ndb {7}4 {5}26 /);
     assert.equal((await forage("secret delete db -n shop")).stdout, "secret/db deleted\n");
     assert.match((await forage("secret get db -n shop")).stderr, /there is no secret/i);
   });
@@ -71,7 +68,7 @@ describe("objects", { timeout: 120_000 }, () => {
       "pass\n",
     );
     assert.equal(set.stdout, "registry/hub created\n", set.stderr);
-    const { stdout } = await forage("registry list");
+    const { stdout } = await forage("registry ls");
     assert.match(stdout, /hub {3}registry.example:5000 {2}anna/);
     assert.doesNotMatch(stdout + (await forage("registry get hub -o json")).stdout, /pass/);
     const missing = await forage("registry set hub s --username u");
@@ -81,12 +78,12 @@ describe("objects", { timeout: 120_000 }, () => {
   test("claims and priority classes", async () => {
     assert.equal((await forage("claim create data --capacity 1Gi")).stdout, "claim/data created\n");
     assert.match((await forage("claim create data --capacity 1Gi")).stderr, /data/);
-    assert.match((await forage("claim list")).stdout, /data {2}1Gi/);
+    assert.match((await forage("claim ls")).stdout, /data {2}1Gi/);
     assert.equal((await forage("claim delete data")).exitCode, 0);
     const set = "priority-class set high --value 1000 --never-preempts --description urgent";
     assert.equal((await forage(set)).stdout, "priority-class/high created\n");
     assert.match((await forage("get priority-classes")).stdout, /high +1000 +never/);
-    assert.match((await forage("priority-class list -n shop")).stderr, /belong to no namespace/);
+    assert.match((await forage("priority-class ls -n shop")).stderr, /belong to no namespace/);
     assert.match((await forage("priority-class set x --value much")).stderr, /--value is a whole number/);
   });
 

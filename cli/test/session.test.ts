@@ -37,6 +37,34 @@ function finish(call: ExecCall, exitCode: number): void {
 /** A command that does not end fails its test instead of holding up all others. */
 const LIMIT = { timeout: 180_000 };
 
+describe("attach", LIMIT, () => {
+  test("requests the container's own program, and ends with the detach keys in the input", async () => {
+    let started: ExecRequest | undefined;
+    let input = "";
+    fake.answers.exec = (call) => {
+      onStart(call, (first) => {
+        started = first;
+      });
+      call.on("data", ({ frame }: ExecRequest) => {
+        if (frame?.$case === "stdin") input += frame.value.toString();
+      });
+      call.once("end", () => call.end());
+    };
+    const { exitCode, stderr } = await forage("attach web-1 --detach-keys ctrl-p,q", "one\n\x10x\x10qtwo");
+    assert.deepEqual([exitCode, stderr], [0, ""]);
+    assert.equal(input, "one\n\x10x");
+    const options = { command: [], stdin: true, tty: false, size: undefined, attach: true };
+    assert.deepEqual(started?.frame?.$case === "start" && started.frame.value.options, options);
+  });
+
+  test("without input it ends with the container", async () => {
+    fake.answers.exec = (call) => onStart(call, () => finish(call, 0));
+    assert.equal((await forage("attach web-1 --no-stdin", "")).exitCode, 0);
+    const refused = await forage("attach web-1 --no-stdin --detach-keys a", "");
+    assert.match(refused.stderr, /--detach-keys is for input/);
+  });
+});
+
 describe("exec", LIMIT, () => {
   test("passes on the command as it is, the output by kind, and the exit code", async () => {
     let start: ExecRequest | undefined;
@@ -60,6 +88,7 @@ describe("exec", LIMIT, () => {
           stdin: false,
           tty: false,
           size: undefined,
+          attach: undefined,
         },
       },
     });

@@ -10,6 +10,7 @@ import { ServerReflectionService } from "@forage/proto/grpc/reflection/v1/reflec
 import { ServerReflectionService as ServerReflectionAlphaService } from "@forage/proto/grpc/reflection/v1alpha/reflection";
 import type { Server, ServiceDefinition } from "@grpc/grpc-js";
 import { type ForageOptions, forageService } from "./api/forage/service.ts";
+import { fetchImageHandler } from "./api/operator/fetch-image.ts";
 import { type OperatorOptions, operatorService } from "./api/operator/service.ts";
 import type { DestinationOptions } from "./destination/get.ts";
 import { relayCaller } from "./destination/relay-caller.ts";
@@ -98,6 +99,7 @@ export function addServices(
       connect: (requests, context) => connect(requests, context, { ...options.connect, coordinators }),
       renew: (request, context) => renew(request, context, options.enroll),
       serve: (requests, context) => options.broker.serve(requests, context),
+      fetchImage: fetchImageHandler({ ...options.connect, broker: options.broker }),
     },
     serving,
   );

@@ -4,11 +4,12 @@ import { writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { rootFileSystem } from "../lib/busybox-image.ts";
 import { packOciArchive } from "../lib/oci-archive.ts";
 import { run } from "../lib/run.ts";
 import { packTar } from "../lib/tar.ts";
 import { waitFor } from "../lib/wait-for.ts";
-import { type Fleet, startFleet } from "../system/fleet.ts";
+import { type Fleet, type FleetNode, startFleet } from "../system/fleet.ts";
 
 const LIMIT = { timeout: 180_000 };
 const LIMIT_MS = 90_000;
@@ -102,6 +103,44 @@ describe("a fleet of two nodes with networks of their own", { concurrency: false
     const removed = await fleet.forageInProcess(["image", "rm", image, "--node", "n2", "-n", "e2e"]);
     assert.equal(removed.stdout, `n2: ${image} removed\n`, removed.stderr);
   });
+
+  test(
+    "a pod whose registry is away gets its image from another node, by the digest of an index",
+    LIMIT,
+    async () => {
+      const layer = packTar([...(await rootFileSystem({}))]);
+      // Nothing listens there, so that a pull fails at once.
+      const name = "127.0.0.1:1/shop/indexed";
+      const [{ host }] = fleet.nodes as [FleetNode, ...FleetNode[]];
+      const path = join(host.dir, "indexed.tar");
+      const cmd = ["sleep", "100000"];
+      const content = { layer, entrypoint: [], cmd, env: ["PATH=/bin"], indexed: true };
+      writeFileSync(path, packOciArchive({ reference: `${name}:1`, ...content }));
+      const ctr = (...args: string[]) =>
+        run("ctr", ["--address", host.containerd.address, "--namespace", host.namespace, "images", ...args]);
+      await ctr("import", path);
+      const { stdout } = await ctr("ls", `name==${name}:1`);
+      const digest = /sha256:[0-9a-f]{64}/.exec(stdout)?.[0] ?? "";
+      const image = `${name}@${digest}`;
+      await ctr("tag", `${name}:1`, image);
+      // The agent lists its images again after a change of its own.
+      await fleet.ask(["image", "push", join(host.dir, "shared.tar"), "--node", "n1", "-n", "e2e"]);
+      await waitFor(
+        async () =>
+          (await fleet.ask<{ image: string }[]>(["image", "ls", "--node", "n1"])).some(
+            (it) => it.image === image,
+          ),
+        { what: "n1 reports the image", limitMs: LIMIT_MS },
+      );
+      await apply([
+        workload("indexed", 1, "", { nodeSelector: { [HOSTNAME]: "n2" } }, { image, command: cmd }),
+      ]);
+      await waitFor(async () => (await serving("indexed")).length === 1, {
+        what: "the pod runs on n2",
+        limitMs: LIMIT_MS,
+      });
+    },
+  );
 
   test("doctor finds a firewall between hosts, and a link with a smaller MTU", LIMIT, async () => {
     assert.deepEqual(await pathFindings(), ["path-mtu ok", "reachable ok"]);
@@ -260,7 +299,13 @@ function page(host: string, port: number): Promise<string> {
   });
 }
 
-function workload(name: string, replicas: number, script: string, podConfig: object): object {
+function workload(
+  name: string,
+  replicas: number,
+  script: string,
+  podConfig: object,
+  container: object = {},
+): object {
   return {
     name,
     containerService: {
@@ -273,6 +318,7 @@ function workload(name: string, replicas: number, script: string, podConfig: obj
         env: [{ name: "POD", fieldRef: "metadata.name" }],
         ports: [{ name: "http", containerPort: 8080 }],
         resources: { requests: { cpu: "10m", memory: "16Mi" } },
+        ...container,
       },
     },
   };

@@ -105,6 +105,27 @@ describe("sessions with real containers", { concurrency: false }, () => {
     assert.doesNotMatch(terminal.screen, /level=fatal|forage:/);
   });
 
+  test("attach: lines reach the container's own program, and keys end the command only", LIMIT, async (t) => {
+    const command = ["sh", "-c", "while read line; do echo got $line; done"];
+    const container = { name: "main", image: host.image, command, stdin: true };
+    const containerService = { scaling: { replicas: 1 }, container };
+    const manifest = JSON.stringify({ namespace: "e2e", resources: [{ name: "reader", containerService }] });
+    assert.equal((await system.forage(["apply", "-f", "-"], manifest)).exitCode, 0);
+    const reader = (await getPods(system)).find(({ name }) => name.startsWith("reader"))?.name ?? "";
+    for (const word of ["one", "two"]) {
+      const size = { columns: 80, rows: 24 };
+      const terminal = new Terminal(forage, ["attach", reader, "-n", "e2e"], { env: env(), ...size });
+      t.after(() => terminal.kill());
+      terminal.type(`${word}\r`);
+      await terminal.shows(`got ${word}`);
+      terminal.type("\x1d\r");
+      assert.equal(await terminal.exitCode, 0, terminal.screen);
+    }
+    const { child, said } = start(["attach", pod, "-n", "e2e"]);
+    await waitFor(() => said().includes("has no open standard input"), { what: "a note", limitMs: 60_000 });
+    child.kill("SIGINT");
+  });
+
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
     test(`exec without a terminal: ${signal} ends the command in the container`, LIMIT, async () => {
       const { child } = start(["exec", pod, "-n", "e2e", "--", "sleep", "1234"]);

@@ -14,6 +14,8 @@ export interface OciImage {
   readonly config?: Readonly<Record<string, unknown>>;
   /** Default: this machine's. */
   readonly architecture?: string;
+  /** Whether an index of several platforms leads to it, of which the archive has only this one. */
+  readonly indexed?: boolean;
 }
 
 export interface Descriptor {
@@ -38,11 +40,22 @@ export function packOciArchive(image: OciImage): Buffer {
     config: describe("application/vnd.oci.image.config.v1+json", config),
     layers: [describe("application/vnd.oci.image.layer.v1.tar", image.layer)],
   });
+  const described = describe("application/vnd.oci.image.manifest.v1+json", manifest);
+  const platform = { os: "linux", architecture: image.architecture ?? ARCHITECTURES[arch()] ?? arch() };
+  const foreign = {
+    ...describe(described.mediaType, encode("foreign")),
+    platform: { os: "linux", architecture: "s390x" },
+  };
+  const platforms = encode({
+    schemaVersion: 2,
+    mediaType: "application/vnd.oci.image.index.v1+json",
+    manifests: [foreign, { ...described, platform }],
+  });
   const index = encode({
     schemaVersion: 2,
     manifests: [
       {
-        ...describe("application/vnd.oci.image.manifest.v1+json", manifest),
+        ...(image.indexed ? describe("application/vnd.oci.image.index.v1+json", platforms) : described),
         annotations: {
           "io.containerd.image.name": image.reference,
           "org.opencontainers.image.ref.name": image.reference.slice(image.reference.lastIndexOf(":") + 1),
@@ -50,7 +63,7 @@ export function packOciArchive(image: OciImage): Buffer {
       },
     ],
   });
-  const blobs = [config, image.layer, manifest].map(
+  const blobs = [config, image.layer, manifest, ...(image.indexed ? [platforms] : [])].map(
     (content): TarEntry => ({
       type: "file",
       path: `blobs/sha256/${sha256(content).slice("sha256:".length)}`,

@@ -12,11 +12,14 @@ export async function* packLayout(
   layers: readonly PushedLayer[],
   content: AsyncIterable<Buffer>,
 ): AsyncGenerator<Buffer> {
-  const { manifest, manifestDigest, manifestType, config, configDigest } = image;
+  const { manifest, manifestDigest, manifestType, config, configDigest, indexes } = image;
   yield* entry("oci-layout", jsonOf({ imageLayoutVersion: "1.0.0" }));
-  const descriptor = { mediaType: manifestType, digest: manifestDigest, size: manifest.length };
+  const [outermost = { document: manifest, digest: manifestDigest, type: manifestType }] = indexes;
+  const { type: mediaType, digest, document } = outermost;
+  const descriptor = { mediaType, digest, size: document.length };
   const annotations = { "io.containerd.image.name": name };
   yield* entry("index.json", jsonOf({ schemaVersion: 2, manifests: [{ ...descriptor, annotations }] }));
+  for (const index of indexes) yield* entry(pathOf(index.digest), index.document);
   yield* entry(pathOf(manifestDigest), manifest);
   yield* entry(pathOf(configDigest), config);
   const source = new LayerSource(content);

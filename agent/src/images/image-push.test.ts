@@ -76,6 +76,37 @@ test("keeps an image that the namespace may use, if that is requested", async (t
   await assert.rejects(host.push({ ...private_, keepPresent: true }, [], "shop"), /for other namespaces too/);
 });
 
+test("an image of another node: any layer that is here is skipped, and each namespace is added", async (t) => {
+  const host = await aHost(t);
+  host.images.stored.add(digestOf(Buffer.from("base")));
+  const sent = anImage(["base", "app"]);
+  const name = `registry.invalid/shop/web@${digestOf(sent.manifest)}`;
+  const shared = { ...sent, image: name, fromNode: true };
+  assert.deepEqual(await host.push(shared, ["app"], "shop"), [digestOf(Buffer.from("app"))]);
+  assert.deepEqual(await host.push(shared, [], "other"), []);
+  const may = (namespace: string) => host.records.isOpenTo(name, namespace);
+  assert.deepEqual([may("shop"), may("other"), may("third")], [true, true, false]);
+  assert.deepEqual(host.events, [`stored ${name}`, `stored ${name}`]);
+  // By a tag it counts as a push of a client.
+  await host.push({ ...sent, fromNode: true }, ["base", "app"], "shop");
+  await assert.rejects(host.push({ ...sent, fromNode: true }, [], "other"), /for other namespaces too/);
+});
+
+test("an image by the digest of an index is stored with it, and a wrong digest is refused", async (t) => {
+  const host = await aHost(t);
+  const sent = anImage(["app"]);
+  const index = (digest: string) => Buffer.from(JSON.stringify({ manifests: [{ digest }] }));
+  const right = index(digestOf(sent.manifest));
+  const named = (bytes: Buffer) => `registry.invalid/shop/web@${digestOf(bytes)}`;
+  await host.push({ ...sent, image: named(right), indexes: [right] }, ["app"], "shop");
+  assert.ok(host.images.names.has(named(right)) && host.images.stored.has(digestOf(right)));
+  const push = (image: string, indexes: readonly Buffer[]) =>
+    host.push({ ...sent, image, indexes, fromNode: true }, ["app"], "shop");
+  await assert.rejects(push(named(right), []), /has another digest than its name/);
+  const other = index(digestOf(sent.config));
+  await assert.rejects(push(named(other), [other]), /an index of the image does not name sha256/);
+});
+
 test("refuses an image that the disk has no room for, before any layer is sent", async (t) => {
   const host = await aHost(t, 11);
   await assert.rejects(
@@ -119,7 +150,7 @@ function anImage(
   layers: readonly string[],
   image = NAME,
   architecture = ARCHITECTURES[arch()] ?? arch(),
-): Omit<Push, "namespace"> & { readonly manifest: Buffer } {
+): Omit<Push, "namespace"> & { readonly manifest: Buffer; readonly config: Buffer } {
   const contents = layers.map((layer) => Buffer.from(layer));
   const rootfs = { type: "layers", diff_ids: contents.map(digestOf) };
   const config = Buffer.from(JSON.stringify({ os: "linux", architecture, rootfs }));

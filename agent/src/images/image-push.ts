@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { KeyedMutex } from "@forage/common/keyed-mutex";
 import { Semaphore } from "@forage/common/semaphore";
-import { normalizeImage } from "../runtime/image-reference.ts";
+import { namedDigest, normalizeImage } from "../runtime/image-reference.ts";
 import type { ContainerRuntime } from "../runtime/runtime.ts";
 import type { ImageImport } from "./image-import.ts";
 import { packLayout } from "./image-layout.ts";
@@ -23,6 +23,8 @@ export interface PushRecords {
   isOpenTo(reference: string, namespace: string): boolean;
   /** Reports whether the image belongs to this namespace alone. */
   isOnlyOf(reference: string, namespace: string): boolean;
+  /** Records that a namespace may use an image that another node has sent, as if it had pulled it with a login. */
+  pulled(reference: string, namespace: string, withLogin: boolean): void;
   /** Returns the layers of images that were pushed for the namespace. */
   layersOf(namespace: string): ReadonlySet<string>;
   /** Records an image that was pushed, on disk too. Undefined: for all namespaces. */
@@ -37,6 +39,9 @@ export interface Push {
   readonly config: Uint8Array;
   /** Whether an image of this name that the namespace may use is kept. */
   readonly keepPresent?: boolean;
+  readonly indexes?: readonly Uint8Array[];
+  /** Whether another node sends it, where pods of the namespace may use it. */
+  readonly fromNode?: boolean;
 }
 
 // Each is a process that unpacks onto the disk that the containers use.
@@ -57,23 +62,38 @@ export class ImagePushes {
 
   /** Throws what the client is to read. `ask` is called once, with the layers that `content` must then consist of. */
   async push(
-    { image: name, namespace, manifest, config, keepPresent = false }: Push,
+    { image: name, namespace, manifest, config, indexes, keepPresent = false, fromNode = false }: Push,
     content: AsyncIterable<Buffer>,
     ask: (missing: readonly string[]) => Promise<void>,
     signal: AbortSignal,
   ): Promise<void> {
     const reference = normalizeImage(name);
-    const image = readPushedImage(reference, manifest, config);
+    const image = readPushedImage(reference, manifest, config, indexes);
+    // Content that a digest names is the same everywhere. A tag's may not be.
+    const isShared = fromNode && namespace !== "" && namedDigest(reference) !== undefined;
     const outcome = await this.#inTurn(reference, signal, async () => {
       if (keepPresent && (await this.#isUsable(reference, namespace, signal))) {
         await ask([]);
         return "kept";
       }
+      if (isShared) {
+        await this.#share(reference, namespace, { image, content, ask }, signal);
+        return "stored";
+      }
       await this.#assertMayChange(reference, namespace, signal);
       const missing = missingLayers(image, await this.#present(namespace, signal));
       await this.#assertRoom(missing, signal);
       await ask(missing.map(({ digest }) => digest));
-      await this.#store(reference, namespace, { image, missing, content }, signal);
+      const record = (recorded: string | undefined): Promise<void> =>
+        this.#options.records.pushed(
+          reference,
+          recorded,
+          image.layers.map(({ digest }) => digest),
+        );
+      // Recorded first: without a record the image would be everybody's.
+      const before = namespace === "" ? async () => undefined : () => record(namespace);
+      await this.#store(reference, { image, missing, content }, before, signal);
+      if (namespace === "") await record(undefined);
       return "stored";
     });
     if (outcome === "stored") this.#options.events.stored(reference);
@@ -93,6 +113,30 @@ export class ImagePushes {
       if (outcome === "removed") events.removed(reference);
       return outcome;
     });
+  }
+
+  /** Another node lets the namespace use all layers of the image, so that none that is here has to be sent. */
+  async #share(
+    reference: string,
+    namespace: string,
+    sent: {
+      readonly image: PushedImage;
+      readonly content: AsyncIterable<Buffer>;
+      readonly ask: (missing: readonly string[]) => Promise<void>;
+    },
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { runtime, records, importer } = this.#options;
+    const { image, content, ask } = sent;
+    const record = async (): Promise<void> => records.pulled(reference, namespace, true);
+    if (await runtime.hasImage(reference, signal)) {
+      await ask([]);
+      return record();
+    }
+    const missing = missingLayers(image, await importer.contents(signal));
+    await this.#assertRoom(missing, signal);
+    await ask(missing.map(({ digest }) => digest));
+    await this.#store(reference, { image, missing, content }, record, signal);
   }
 
   /** One change of a name at a time, and few at all. The sessions of the host limit how many wait. */
@@ -138,24 +182,21 @@ export class ImagePushes {
   /** The image has another name until all of it is there, so that a push that fails leaves the image of this name as it was. */
   async #store(
     reference: string,
-    namespace: string,
     sent: {
       readonly image: PushedImage;
       readonly missing: readonly PushedLayer[];
       readonly content: AsyncIterable<Buffer>;
     },
+    beforeNamed: () => Promise<void>,
     signal: AbortSignal,
   ): Promise<void> {
-    const { importer, records } = this.#options;
+    const { importer } = this.#options;
     const { image, missing, content } = sent;
     const incoming = `${INCOMING}:${randomUUID()}`;
-    const layers = image.layers.map(({ digest }) => digest);
     try {
       await importer.load(packLayout(incoming, image, missing, content), signal);
-      // Recorded first: without a record the image would be everybody's.
-      if (namespace !== "") await records.pushed(reference, namespace, layers);
+      await beforeNamed();
       await importer.tag(incoming, reference, signal);
-      if (namespace === "") await records.pushed(reference, undefined, layers);
     } finally {
       await importer.untag(incoming, AbortSignal.timeout(CLEANUP_MS)).catch(() => undefined);
     }

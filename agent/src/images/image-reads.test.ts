@@ -62,8 +62,31 @@ test("reads no document that is larger than a manifest can be", async () => {
   await assert.rejects(host.send("shop", []), /is not a JSON object/);
 });
 
+test("describes the indexes that lead from the digest in the name to the manifest", async () => {
+  const host = aHost();
+  const platform = { os: "linux", architecture: "amd64" };
+  const index = host.store({ manifests: [{ digest: digestOf(host.manifest), platform }] });
+  const named = `registry.invalid/shop/web@${digestOf(index)}`;
+  host.images.set(named, digestOf(index));
+  assert.deepEqual((await host.send("shop", [], named)).described, [host.manifest, host.config, index]);
+  const wrong = `registry.invalid/shop/web@${digestOf(host.config)}`;
+  host.images.set(wrong, digestOf(index));
+  await assert.rejects(host.send("shop", [], wrong), /has another digest than its name/);
+});
+
+test("waits for its share of the rate before each piece, and sends nothing if the settings say so", async () => {
+  const host = aHost();
+  await host.send("shop", host.layers);
+  assert.deepEqual(
+    host.paced,
+    ["base", "app"].map(({ length }) => length),
+  );
+  await assert.rejects(aHost(0).send("shop", []), /this node sends no images/);
+});
+
 /** A host with one image of two layers, for the namespace `shop`. */
-function aHost() {
+function aHost(transfers = 2) {
+  const paced: number[] = [];
   const content = new Map<string, Buffer>();
   const store = (value: unknown): Buffer => {
     const bytes = Buffer.isBuffer(value) ? value : Buffer.from(JSON.stringify(value));
@@ -83,8 +106,8 @@ function aHost() {
   });
   const images = new Map([[NAME, digestOf(manifest)]]);
   const reads = new ImageReads({
-    architecture: "amd64",
-    access: { isOpenTo: (reference, namespace) => reference === NAME && namespace === "shop" },
+    ...{ architecture: "amd64", transfers, pace: async (bytes) => void paced.push(bytes) },
+    access: { isOpenTo: (_reference, namespace) => namespace === "shop" },
     content: {
       target: async (reference) => images.get(reference),
       read: async function* (digest) {
@@ -94,14 +117,14 @@ function aHost() {
       },
     },
   });
-  const send = async (namespace: string, missing: readonly string[]) => {
+  const send = async (namespace: string, missing: readonly string[], image = NAME) => {
     const described: Uint8Array[] = [];
     let sent = "";
     await reads.send(
-      { image: NAME, namespace },
+      { image, namespace },
       {
-        describe: async (...documents) => {
-          described.push(...documents);
+        describe: async (manifest, config, indexes) => {
+          described.push(manifest, config, ...indexes);
           return missing;
         },
         data: async (chunk) => {
@@ -112,5 +135,5 @@ function aHost() {
     );
     return { described, sent };
   };
-  return { content, store, images, manifest, config, layers: layers.map(digestOf), send };
+  return { content, store, images, manifest, config, layers: layers.map(digestOf), send, paced };
 }

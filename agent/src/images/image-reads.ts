@@ -1,29 +1,33 @@
 import { Semaphore } from "@forage/common/semaphore";
 import type { ImageAccess } from "../pods/image-access.ts";
-import { normalizeImage } from "../runtime/image-reference.ts";
+import { namedDigest, normalizeImage } from "../runtime/image-reference.ts";
 import type { ImageContent } from "./image-content.ts";
-import { digestOf, type PushedImage, readPushedImage } from "./pushed-image.ts";
+import { digestOf, INDEXES_MAX, type PushedImage, readPushedImage } from "./pushed-image.ts";
 
 export interface ImageReadsOptions {
   readonly content: ImageContent;
   readonly access: Pick<ImageAccess, "isOpenTo">;
   /** The host's, as images name it: other platforms of an image are not stored. */
   readonly architecture: string;
+  /** Images that are sent at one time. 0: none is sent. */
+  readonly transfers: number;
+  /** Resolves once so many further bytes may be sent. All transfers share the rate. */
+  readonly pace: (bytes: number, signal: AbortSignal) => Promise<void>;
 }
 
 /** Takes an image that is sent. */
 export interface ImageSink {
   /** Returns the layers that are missing there. */
-  describe(manifest: Uint8Array, config: Uint8Array): Promise<readonly string[]>;
+  describe(
+    manifest: Uint8Array,
+    config: Uint8Array,
+    indexes: readonly Uint8Array[],
+  ): Promise<readonly string[]>;
   data(chunk: Uint8Array): Promise<void>;
 }
 
-// Each reads from the disk that the containers use.
-const READS_MAX = 2;
 /** The coordinator passes on no larger ones. */
 const DOCUMENT_MAX_BYTES = 1024 * 1024;
-/** Indexes contain manifests, and no further level is in use. */
-const NESTING_MAX = 3;
 const DIGEST = /^sha256:[0-9a-f]{64}$/;
 
 interface Descriptor {
@@ -34,10 +38,11 @@ interface Descriptor {
 /** Sends images of this host to other hosts. */
 export class ImageReads {
   readonly #options: ImageReadsOptions;
-  readonly #places = new Semaphore(READS_MAX);
+  readonly #places: Semaphore;
 
   constructor(options: ImageReadsOptions) {
     this.#options = options;
+    this.#places = new Semaphore(options.transfers);
   }
 
   /** Throws what the client is to read. */
@@ -47,14 +52,21 @@ export class ImageReads {
     signal: AbortSignal,
   ): Promise<void> {
     const reference = normalizeImage(name);
+    const { content, pace, transfers } = this.#options;
+    if (transfers === 0)
+      throw new Error("this node sends no images: images.transfers is 0 in its agent.yaml");
     await this.#places.run(signal, async () => {
-      const { manifest, config, layers } = await this.#find(reference, namespace, signal);
-      const missing = await sink.describe(manifest, config);
+      const { manifest, config, layers, indexes } = await this.#find(reference, namespace, signal);
+      const documents = indexes.map(({ document }) => document);
+      const missing = await sink.describe(manifest, config, documents);
       const known = new Set(layers.map(({ digest }) => digest));
       const foreign = missing.find((digest) => !known.has(digest));
       if (foreign !== undefined) throw new Error(`the image has no layer ${foreign}`);
       for (const digest of missing)
-        for await (const chunk of this.#options.content.read(digest, signal)) await sink.data(chunk);
+        for await (const chunk of content.read(digest, signal)) {
+          await pace(chunk.length, signal);
+          await sink.data(chunk);
+        }
     });
   }
 
@@ -64,12 +76,20 @@ export class ImageReads {
     // One answer for both hides the images of other namespaces.
     if (target === undefined || !access.isOpenTo(reference, namespace))
       throw new Error(`image ${reference} is not on this node for the namespace ${namespace}`);
-    const manifest = await this.#manifest(reference, target, NESTING_MAX, signal);
+    const indexes: Buffer[] = [];
+    const manifest = await this.#manifest(reference, target, indexes, signal);
     const { config } = parse(manifest) as { readonly config?: Descriptor };
-    return readPushedImage(reference, manifest, await this.#document(config?.digest, signal));
+    const chain = namedDigest(reference) === undefined ? [] : indexes;
+    return readPushedImage(reference, manifest, await this.#document(config?.digest, signal), chain);
   }
 
-  async #manifest(reference: string, digest: unknown, depth: number, signal: AbortSignal): Promise<Buffer> {
+  /** Collects the indexes that lead to the manifest for this host, which names with a digest may stand for. */
+  async #manifest(
+    reference: string,
+    digest: unknown,
+    indexes: Buffer[],
+    signal: AbortSignal,
+  ): Promise<Buffer> {
     const { architecture } = this.#options;
     const document = await this.#document(digest, signal);
     const { manifests } = parse(document) as { readonly manifests?: readonly Descriptor[] };
@@ -77,9 +97,10 @@ export class ImageReads {
     const chosen = manifests.find(
       ({ platform }) => platform?.os === "linux" && platform.architecture === architecture,
     );
-    if (chosen === undefined || depth === 0)
+    if (chosen === undefined || indexes.length === INDEXES_MAX)
       throw new Error(`image ${reference} is not for linux/${architecture}, which this node is`);
-    return this.#manifest(reference, chosen.digest, depth - 1, signal);
+    indexes.push(document);
+    return this.#manifest(reference, chosen.digest, indexes, signal);
   }
 
   async #document(digest: unknown, signal: AbortSignal): Promise<Buffer> {

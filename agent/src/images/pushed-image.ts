@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { namedDigest } from "../runtime/image-reference.ts";
 import { checkPlatform } from "../runtime/nerdctl/foreign-image.ts";
 
 /** An image that a client sends: its manifest, its configuration and the layers that they name. */
@@ -10,6 +11,14 @@ export interface PushedImage {
   readonly configDigest: string;
   /** In the order of the manifest. The same layer may appear more than once. */
   readonly layers: readonly PushedLayer[];
+  /** The indexes that lead to the manifest, outermost first. The image's name stands for the first one. */
+  readonly indexes: readonly PushedIndex[];
+}
+
+export interface PushedIndex {
+  readonly document: Uint8Array;
+  readonly digest: string;
+  readonly type: string;
 }
 
 export interface PushedLayer {
@@ -26,12 +35,24 @@ const MANIFEST_TYPES: ReadonlySet<string> = new Set([
   "application/vnd.oci.image.manifest.v1+json",
   "application/vnd.docker.distribution.manifest.v2+json",
 ]);
+const OCI_INDEX = "application/vnd.oci.image.index.v1+json";
+const INDEX_TYPES: ReadonlySet<string> = new Set([
+  OCI_INDEX,
+  "application/vnd.docker.distribution.manifest.list.v2+json",
+]);
+/** Indexes contain manifests, and no further level is in use. */
+export const INDEXES_MAX = 3;
 const LAYER_TYPE =
   /^application\/vnd\.(oci\.image\.layer\.v1\.tar(\+(gzip|zstd))?|docker\.image\.rootfs\.diff\.tar(\.(gzip|zstd))?)$/;
 const DIGEST = /^sha256:[0-9a-f]{64}$/;
 
-/** Checks an image that is about to be sent. Throws an error that names the wrong field. */
-export function readPushedImage(reference: string, manifest: Uint8Array, config: Uint8Array): PushedImage {
+/** Checks an image that is about to be sent. Throws an error that names the wrong field, or a digest that the name does not have. */
+export function readPushedImage(
+  reference: string,
+  manifest: Uint8Array,
+  config: Uint8Array,
+  indexes: readonly Uint8Array[] = [],
+): PushedImage {
   const { schemaVersion, mediaType, config: configRef, layers } = parse(manifest, "the manifest");
   if (schemaVersion !== 2 || typeof mediaType !== "string" || !MANIFEST_TYPES.has(mediaType))
     throw new Error(
@@ -51,7 +72,30 @@ export function readPushedImage(reference: string, manifest: Uint8Array, config:
     throw new Error("rootfs.diff_ids of the configuration must have one entry for each layer");
   checkPlatform(reference, `${String(os)}/${String(architecture)}`);
   const manifestDigest = digestOf(manifest);
-  return { manifest, manifestDigest, manifestType: mediaType, config, configDigest, layers: read };
+  const chain = readIndexes(reference, indexes, manifestDigest);
+  const image = { manifest, manifestDigest, manifestType: mediaType, config, configDigest };
+  return { ...image, layers: read, indexes: chain };
+}
+
+/** Each index must name the next one, and the last the manifest. The image's name must end with the digest of the first, if with any. */
+function readIndexes(
+  reference: string,
+  indexes: readonly Uint8Array[],
+  manifestDigest: string,
+): readonly PushedIndex[] {
+  if (indexes.length > INDEXES_MAX) throw new Error(`the image has more than ${INDEXES_MAX} indexes`);
+  const digests = [...indexes.map(digestOf), manifestDigest];
+  const named = namedDigest(reference);
+  if (named !== undefined && named !== digests[0])
+    throw new Error(`image ${reference} has another digest than its name: ${digests[0]}`);
+  return indexes.map((document, at) => {
+    const { mediaType = OCI_INDEX, manifests } = parse(document, "an index");
+    if (typeof mediaType !== "string" || !INDEX_TYPES.has(mediaType) || !Array.isArray(manifests))
+      throw new Error("an index of the image is not one of OCI or of Docker");
+    if (!manifests.some((it) => field(it, "digest") === digests[at + 1]))
+      throw new Error(`an index of the image does not name ${digests[at + 1]}`);
+    return { document, digest: digests[at] ?? "", type: mediaType };
+  });
 }
 
 /** Returns the layers that have to be sent, each once, in the order of the manifest. */

@@ -1,6 +1,12 @@
 import { backOffMs } from "@forage/common/back-off";
 import { NODE_RENEW_AT, renewAtMs, renewalState } from "@forage/identity/renewal";
-import type { ClaimRef, Hello, SessionRequest, Welcome } from "@forage/proto/forage/agent/v1/agent";
+import type {
+  AgentServiceClient,
+  ClaimRef,
+  Hello,
+  SessionRequest,
+  Welcome,
+} from "@forage/proto/forage/agent/v1/agent";
 import type { Clock } from "../clock.ts";
 import { pause } from "../clock.ts";
 import type { Gateway } from "../gateway/gateway.ts";
@@ -98,6 +104,11 @@ export class CoordinatorLink {
 
   get state(): LinkState {
     return this.#state;
+  }
+
+  /** The client of the present connection. Undefined: there is none. */
+  get client(): AgentServiceClient | undefined {
+    return this.#connection?.client;
   }
 
   /** Reports a change of the node before the next heartbeat. */

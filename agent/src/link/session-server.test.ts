@@ -99,6 +99,8 @@ function aHost(change: Partial<SessionHost> = {}): SessionHost {
       yield* [];
     },
     exec: unused,
+    openInput: unused,
+    nowMs: () => 0,
     dial: async () => new PassThrough(),
     copy: unused,
     sftp: unused,

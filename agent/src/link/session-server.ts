@@ -12,6 +12,7 @@ import type { ImageReads } from "../images/image-reads.ts";
 import type { FoundContainer } from "../pods/find-container.ts";
 import { FrameWriter } from "../sessions/frame-writer.ts";
 import { readInput } from "../sessions/read-input.ts";
+import { type AttachSources, serveAttach } from "../sessions/serve-attach.ts";
 import { type StartCopy, serveCopy } from "../sessions/serve-copy.ts";
 import { type ExamineHost, serveExamine } from "../sessions/serve-examine.ts";
 import { type RunExec, serveExec } from "../sessions/serve-exec.ts";
@@ -28,7 +29,7 @@ import { serveSupport } from "../sessions/serve-support.ts";
 import type { Session } from "../sessions/session.ts";
 
 /** The subjects of sessions. */
-export interface SessionHost {
+export interface SessionHost extends Pick<AttachSources, "openInput" | "nowMs"> {
   /**
    * Finds the container of a pod; an empty name means the main container. Returns undefined if the pod or container doesn't
    * exist.
@@ -81,6 +82,8 @@ export class SessionServer {
     const writer = new FrameWriter(stream, ending.signal);
     const refusal = this.#refusalOf(request);
     const session = this.#note(request, ending);
+    // The first frame, also before what a session writes at once.
+    const opened = writer.send({ $case: "sessionId", value: request.sessionId });
     const served = refusal
       ? Promise.reject(new Error(refusal))
       : this.#serve(request, writer, ending.signal, (taker) => {
@@ -88,8 +91,7 @@ export class SessionServer {
         });
     // Waited for only after the first frame is out.
     served.catch(() => undefined);
-    void writer
-      .send({ $case: "sessionId", value: request.sessionId })
+    void opened
       .then(() => served)
       .catch((error) => ({ exitCode: 1, error: reasonOf(ending.signal, error) }))
       .then((end) => {
@@ -161,6 +163,7 @@ export class SessionServer {
       case "logs":
         return serveLogs(session, kind.value, host.readLog);
       case "exec":
+        if (kind.value.attach) return serveAttach(session, kind.value, host);
         return serveExec(session, kind.value, host.exec);
       case "portForward":
         return servePortForward(session, kind.value, host.dial);

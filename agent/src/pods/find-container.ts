@@ -8,6 +8,8 @@ export interface FoundContainer {
   readonly attempt: number;
   /** Undefined if it isn't running. */
   readonly id?: string;
+  /** Absent: standard input is at its end. */
+  readonly input?: "pipe" | "terminal";
 }
 
 /** Finds a container of the pod by its name; an empty name means the main one. Undefined if the pod has no such container. */
@@ -22,5 +24,6 @@ export function findContainer(
     .containersOf(pod.uid)
     .find((it) => it.container === spec.name && it.state === "running");
   const attempt = memory.containers[spec.name]?.attempt ?? 0;
-  return { container: spec.name, attempt, ...(live && { id: live.id }) };
+  const input = spec.tty ? "terminal" : spec.stdin ? "pipe" : undefined;
+  return { container: spec.name, attempt, ...(live && { id: live.id }), ...(input && { input }) };
 }

@@ -161,6 +161,53 @@ test("what was pulled with a login is for its namespace: others must show that t
   assert.equal(store.state(IMAGE, "Never", 0, userOf("b", LOGIN)).kind, "present");
 });
 
+const DIGEST = `app@sha256:${"a".repeat(64)}`;
+
+test("an image with a digest comes from another node if the registry can't be reached", async () => {
+  const { store, calls, settled } = aStore({ failing: "REGISTRY_UNAVAILABLE", nodes: {} });
+  store.fetch(DIGEST, "IfNotPresent", userOf("a"));
+  await settled();
+  assert.deepEqual(calls, [`has ${DIGEST}`, `pull ${DIGEST}`, `ask ${DIGEST} a`]);
+  assert.equal(store.state(DIGEST, "IfNotPresent", 0, userOf("a")).kind, "present");
+});
+
+for (const [what, reference, failing] of [
+  ["a tag, which may stand for something else there", "app:1", "REGISTRY_UNAVAILABLE"],
+  ["an image that the registry denies", DIGEST, "IMAGE_DENIED"],
+  ["an image that the registry does not know", DIGEST, "IMAGE_NOT_FOUND"],
+] as const) {
+  test(`no other node sends ${what}`, async () => {
+    const { store, calls, settled } = aStore({ failing, nodes: {} });
+    store.fetch(reference, "IfNotPresent");
+    await settled();
+    assert.deepEqual(calls, [`has ${reference}`, `pull ${reference}`]);
+  });
+}
+
+test("a failure of both names both, and is tried again", async () => {
+  const { store, settled } = aStore({ failing: "TIMEOUT", nodes: { problem: "no node has it" } });
+  store.fetch(DIGEST, "IfNotPresent");
+  await settled();
+  const state = store.state(DIGEST, "IfNotPresent", 0);
+  assert.equal(state.kind === "failed" && state.reason, "ImagePullBackOff");
+  assert.match(
+    state.kind === "failed" ? state.message : "",
+    /failed: TIMEOUT; no other node sends it: no node has it/,
+  );
+});
+
+test("other nodes come before the registry if the settings say so", async () => {
+  const near = aStore({ nodes: { first: true } });
+  near.store.fetch(DIGEST, "IfNotPresent");
+  await near.settled();
+  assert.deepEqual(near.calls.slice(1), [`ask ${DIGEST} `]);
+  const lacking = aStore({ nodes: { first: true, problem: "no node has it" } });
+  lacking.store.fetch(DIGEST, "IfNotPresent");
+  await lacking.settled();
+  assert.deepEqual(lacking.calls.slice(1), [`ask ${DIGEST} `, `pull ${DIGEST}`]);
+  assert.equal(lacking.store.state(DIGEST, "IfNotPresent", 0).kind, "present");
+});
+
 test("a removed image is forgotten by any of its names", () => {
   const { store } = aStore({});
   store.seen("app:1");
@@ -174,9 +221,11 @@ interface StoreOptions {
   readonly denies?: (logins: readonly RegistryLogin[]) => boolean;
   /** Pulls end on demand. */
   readonly slow?: boolean;
+  /** Other nodes, which send the image unless there is a problem. */
+  readonly nodes?: { readonly first?: boolean; readonly problem?: string };
 }
 
-function aStore({ local: before = [], failing, denies, slow = false }: StoreOptions) {
+function aStore({ local: before = [], failing, denies, slow = false, nodes }: StoreOptions) {
   const calls: string[] = [];
   const local = [...before];
   const changes: string[] = [];
@@ -211,6 +260,13 @@ function aStore({ local: before = [], failing, denies, slow = false }: StoreOpti
     signal,
     onChange: (reference) => changes.push(reference),
     access: anAccess(),
+    otherNodes: nodes && {
+      first: nodes.first ?? false,
+      fetch: async (reference, namespace) => {
+        calls.push(`ask ${reference} ${namespace}`);
+        if (nodes.problem !== undefined) throw new Error(nodes.problem);
+      },
+    },
   });
   return {
     store,

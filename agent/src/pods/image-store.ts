@@ -1,7 +1,7 @@
 import { type BackOff, backOffMs } from "@forage/common/back-off";
 import { messageOf } from "@forage/common/message-of";
 import type { Clock } from "../clock.ts";
-import { fullForm, registryName, registryOf } from "../runtime/image-reference.ts";
+import { fullForm, namedDigest, registryName, registryOf } from "../runtime/image-reference.ts";
 import { type ContainerRuntime, type PullState, RuntimeError } from "../runtime/runtime.ts";
 import { describePull, pullPercent } from "./describe-pull.ts";
 import { type ImageAccess, OPEN_TO_ALL } from "./image-access.ts";
@@ -21,6 +21,21 @@ export interface ImageStoreOptions {
   readonly onPulled?: () => void;
   /** Default: every pod may use the images that are on the host. */
   readonly access?: ImageAccess;
+  /** Gets images from other nodes. Default: images come from registries only. */
+  readonly otherNodes?: OtherNodes | undefined;
+}
+
+/** Gets images that a digest names from other nodes, with the rights of a pod's namespace. */
+export interface OtherNodes {
+  /** Whether they are asked before the registry. */
+  readonly first: boolean;
+  /** Stores the image on this host. Rejects if no other node sends it. */
+  fetch(
+    reference: string,
+    namespace: string,
+    onProgress: (text: string) => void,
+    signal: AbortSignal,
+  ): Promise<void>;
 }
 
 /** The user of an image: logins belong to a pod, and an image that was pulled with one belongs to its namespace. */
@@ -177,14 +192,43 @@ export class ImageStore {
       entry.newestPercent = pullPercent(state);
       this.#reportProgress();
     };
-    await runtime.pull(reference, signal, {
-      credentials: user.objects?.registryCredentials ?? [],
-      onProgress,
-    });
+    const { otherNodes } = this.#options;
+    const canAsk = otherNodes !== undefined && namedDigest(fullForm(reference)) !== undefined;
+    if (canAsk && otherNodes.first && (await this.#fromNode(otherNodes, entry, user)) === undefined) return;
+    try {
+      await runtime.pull(reference, signal, {
+        credentials: user.objects?.registryCredentials ?? [],
+        onProgress,
+      });
+    } catch (error) {
+      if (!canAsk || otherNodes.first || !isUnreachable(error)) throw error;
+      const problem = await this.#fromNode(otherNodes, entry, user);
+      if (problem === undefined) return;
+      const message = `${messageOf(error)}; no other node sends it: ${problem}`;
+      throw new RuntimeError("REGISTRY_UNAVAILABLE", message, { retryable: true, cause: error });
+    }
     this.#access.pulled(reference, user.namespace, hasLogin(reference, user));
     entry.present = true;
     entry.pulledAtMs = clock.monotonicMs();
     this.#options.onPulled?.();
+  }
+
+  /** Returns the reason why no other node sends the image; undefined: it is on this host now, and its use is recorded. */
+  async #fromNode(otherNodes: OtherNodes, entry: Entry, user: ImageUser): Promise<string | undefined> {
+    const { clock, signal } = this.#options;
+    const onProgress = (text: string) => {
+      entry.newestProgress = text;
+      this.#reportProgress();
+    };
+    try {
+      await otherNodes.fetch(entry.reference, user.namespace, onProgress, signal);
+    } catch (error) {
+      return messageOf(error);
+    }
+    entry.present = true;
+    entry.pulledAtMs = clock.monotonicMs();
+    this.#options.onPulled?.();
+    return undefined;
   }
 
   #reportProgress(): void {
@@ -238,6 +282,11 @@ export function hasLogin(reference: string, { objects }: ImageUser): boolean {
   } catch {
     return false;
   }
+}
+
+/** A registry that answers has the last word: what it denies or doesn't know comes from no other node. */
+function isUnreachable(error: unknown): boolean {
+  return error instanceof RuntimeError && /^(REGISTRY_UNAVAILABLE|TIMEOUT)$/.test(error.code);
 }
 
 function neverPulled(code: "IMAGE_NOT_FOUND" | "IMAGE_DENIED", message: string): RuntimeError {

@@ -80,6 +80,7 @@ export class PodSupervisor {
         onChange: (reference) => this.#wakeUsersOf(reference),
         onPulled: () => options.imagesChanged?.(),
         ...(options.imageAccess && { access: options.imageAccess }),
+        otherNodes: options.otherNodes,
       }),
       startGate: new Semaphore(limits.startsAtOnce),
       stopGate: new Semaphore(limits.removalsAtOnce),

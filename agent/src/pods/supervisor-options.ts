@@ -8,6 +8,7 @@ import type { ContainerRuntime } from "../runtime/runtime.ts";
 import type { PodVolumes } from "../volumes/volumes.ts";
 import type { RestartLimits } from "./container-memory.ts";
 import type { ImageAccess } from "./image-access.ts";
+import type { OtherNodes } from "./image-store.ts";
 import type { Pod, PodMemory } from "./pod.ts";
 import type { HostFacts, PodEvents } from "./pod-dependencies.ts";
 import type { PodFiles } from "./pod-files.ts";
@@ -29,6 +30,8 @@ export interface SupervisorOptions {
   readonly limits: SupervisorLimits;
   /** Default: images that lie here are everybody's. */
   readonly imageAccess?: ImageAccess;
+  /** Default: images come from registries only. */
+  readonly otherNodes?: OtherNodes | undefined;
   /** Called when the state of an image has changed. */
   readonly imageChanged?: (reference: string) => void;
   /** Called when the host has images more or less than before. */

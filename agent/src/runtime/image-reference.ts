@@ -32,6 +32,11 @@ export function normalizeImage(reference: string): string {
   return `${host}/${repository}${suffix}${digest === undefined ? "" : `@${digest}`}`;
 }
 
+/** Returns the SHA-256 with which a full name ends. Undefined: it has none, and may stand for another image tomorrow. */
+export function namedDigest(full: string): string | undefined {
+  return /@(sha256:[0-9a-f]{64})$/.exec(full)?.[1];
+}
+
 /** Like `normalizeImage`, but returns a text that is no image's name unchanged. It then equals no image's name. */
 export function fullForm(reference: string): string {
   try {

@@ -88,8 +88,11 @@ export async function serveImageRead(
     await images.send(
       options,
       {
-        describe: async (manifest, config) => {
-          const value = { manifest: Buffer.from(manifest), config: Buffer.from(config) };
+        describe: async (manifest, config, indexes) => {
+          const value = {
+            ...{ manifest: Buffer.from(manifest), config: Buffer.from(config) },
+            indexes: indexes.map((it) => Buffer.from(it)),
+          };
           await writer.send({ $case: "imageDescription", value });
           return missing;
         },

@@ -31,7 +31,10 @@ export const CONFIG_MARKS: SettingMarks<Config> = {
   podAccess: { metadata: "shown", host: "shown", hostPorts: { port: "shown", protocol: "shown" } },
   preparedSandboxes: "shown",
   restart: { backOffBaseSeconds: "shown", backOffCapSeconds: "shown" },
-  images: { unusedDays: "shown", highPercent: "shown", lowPercent: "shown" },
+  images: {
+    ...{ unusedDays: "shown", highPercent: "shown", lowPercent: "shown" },
+    ...{ otherNodes: "shown", transfers: "shown", transferRate: "shown" },
+  },
   // The keys are in files. Users and passwords are left out of the URLs of mirrors, as of every text.
   registries: "shown",
   logs: { nodeLimitBytes: "shown", streams: "shown" },

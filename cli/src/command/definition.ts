@@ -64,9 +64,9 @@ export function defineCommand<const F extends Flags = Record<never, Flag>>(
   };
 }
 
-/** Reports whether a word of a command line names the command. */
+/** Reports whether a word of a command line names the command. Each `ls` answers to `list`, too. */
 export function isNamed({ name, aliases }: Command, word: string): boolean {
-  return name === word || aliases?.includes(word) === true;
+  return name === word || aliases?.includes(word) === true || (name === "ls" && word === "list");
 }
 
 export function groupCommands(name: string, summary: string, subcommands: readonly Command[]): Command {

@@ -9,8 +9,9 @@ import { readBundle, type SiteBundle, type StoredImage } from "../site-bundle/re
 import { usedImages } from "../site-bundle/used-images.ts";
 import { shortQuantity } from "../view/quantity.ts";
 import { applyManifest } from "./apply.ts";
-import { ALL_NAMESPACES, namespaceOf, TARGET_FLAGS, targetsOf } from "./image.ts";
+import { ALL_NAMESPACES, TARGET_FLAGS, targetsOf } from "./image.ts";
 import { architectureOf, type Pushed, printPushed, pushTo, readable } from "./image-push.ts";
+import { chosenNamespace } from "./namespace-choice.ts";
 import { onEachNode } from "./on-each-node.ts";
 import { PRUNE_FLAG, pruneOf } from "./prune.ts";
 
@@ -64,7 +65,7 @@ namespace of -n. A load that ended early can be repeated. Packages are taken out
     const sends = flags.all || flags.node.length > 0;
     if (!sends && !flags.apply)
       throw new CliError("USAGE", "choose nodes for the images with --node or --all, or --apply, or both");
-    const namespace = namespaceOf(context, flags);
+    const namespace = chosenNamespace(flags, context.settings);
     const options = { detach: flags.detach, strict: false, prune: pruneOf(flags.prune) };
     return withBundle(context, invocation.operands[0] ?? "", async (bundle) => {
       const manifest = manifestOf(context, bundle);

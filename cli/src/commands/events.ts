@@ -11,6 +11,7 @@ import { pause } from "../pause.ts";
 import { eventColumns, eventLine } from "../view/events.ts";
 import { toWireTime } from "../view/timestamp.ts";
 import { eventFilter } from "./event-query.ts";
+import { assertOneChoice } from "./namespace-choice.ts";
 import { parseObjectReference, parseReference } from "./reference.ts";
 
 const DEFAULT_LIMIT = 500;
@@ -51,8 +52,7 @@ With --watch and -o json there is one JSON object a line.`,
   run: async (invocation) => {
     const { flags } = invocation;
     const context = contextOf(invocation);
-    if (flags["all-namespaces"] && flags.namespace !== undefined)
-      throw new CliError("USAGE", "--all-namespaces and --namespace contradict each other");
+    assertOneChoice(flags);
     const about = flags.for === undefined ? { kind: "", name: "" } : parseAbout(flags.for);
     const sinceMs = flags.since === undefined ? undefined : durationFlag("--since", flags.since);
     const query: Query = {

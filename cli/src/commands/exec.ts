@@ -6,7 +6,7 @@ import { CliError, type CliErrorCode } from "../errors.ts";
 import { EXIT } from "../exit-code.ts";
 import { runExec } from "../session/exec.ts";
 import { findPod } from "./find.ts";
-import { parseReference } from "./reference.ts";
+import { podName } from "./pod-name.ts";
 
 /** Errors that end this command itself keep their own code. Any other code must not look like the command's. */
 const OWN_CODES: readonly CliErrorCode[] = ["INTERRUPTED", "TIMED_OUT", "OUTPUT_CLOSED", "USAGE", "CONFIG"];
@@ -57,12 +57,6 @@ export const exec = defineCommand({
     }
   },
 });
-
-function podName(target: string): string {
-  const reference = parseReference(target);
-  if (reference === undefined || reference.what === "pod") return reference?.name ?? target;
-  throw new CliError("USAGE", `"${target}" is no pod: name one of those that \`forage get pods\` lists`);
-}
 
 /** A process can end with 0 to 255; anything else must at least not look like success. */
 function toExitCode(code: number): number {

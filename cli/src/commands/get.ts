@@ -13,6 +13,7 @@ import { podColumns } from "../view/pods.ts";
 import { resourceColumns } from "../view/resources.ts";
 import { listCoordinators } from "./coordinator-ls.ts";
 import { notFound } from "./find.ts";
+import { ALL_NAMESPACES_FLAG, assertOneChoice } from "./namespace-choice.ts";
 import { printNodes } from "./node-ls.ts";
 import { listObjects } from "./object-commands.ts";
 import { parseSelector, SELECTOR_FLAG, type Selector } from "./selector.ts";
@@ -41,7 +42,7 @@ With --watch a terminal shows the newest list; otherwise each new or changed row
     { name: "NAME", help: "only this one" },
   ],
   flags: {
-    "all-namespaces": { kind: "switch", short: "A", help: "of all namespaces" },
+    "all-namespaces": ALL_NAMESPACES_FLAG,
     label: SELECTOR_FLAG,
     node: { kind: "text", hint: "NAME", help: "only pods on this node" },
     watch: { kind: "switch", short: "w", help: "go on, and show what changes" },
@@ -51,9 +52,7 @@ With --watch a terminal shows the newest list; otherwise each new or changed row
     const context = contextOf(invocation);
     const [whatText, name] = splitWhat(operands);
     const what = parseWhat(whatText);
-    if (flags["all-namespaces"] && flags.namespace !== undefined) {
-      throw new CliError("USAGE", "--all-namespaces and --namespace contradict each other");
-    }
+    assertOneChoice(flags);
     if (flags.label.length > 0 && (what === "endpoints" || what === "coordinators")) {
       throw new CliError("USAGE", `${what} can't be chosen by label`);
     }

@@ -1,12 +1,13 @@
 import type { Node } from "@forage/proto/forage/operator/v1/operator";
 import { type Coordinator, operator } from "../client/coordinator.ts";
 import { defineCommand, groupCommands } from "../command/definition.ts";
-import { type Context, contextOf, printListing, withCoordinator } from "../context.ts";
+import { contextOf, printListing, withCoordinator } from "../context.ts";
 import { CliError } from "../errors.ts";
 import { EXIT } from "../exit-code.ts";
 import { plainText } from "../output/plain-text.ts";
 import { findNode } from "./find.ts";
 import { push } from "./image-push.ts";
+import { chosenNamespace } from "./namespace-choice.ts";
 import { onEachNode } from "./on-each-node.ts";
 
 export const TARGET_FLAGS = {
@@ -62,7 +63,7 @@ const rm = defineCommand({
   run: async (invocation) => {
     const context = contextOf(invocation);
     const [image = ""] = invocation.operands;
-    const namespace = namespaceOf(context, invocation.flags);
+    const namespace = chosenNamespace(invocation.flags, context.settings);
     return withCoordinator(context, async (coordinator) => {
       const nodes = await targetsOf(coordinator, invocation.flags);
       return onEachNode(context, coordinator, nodes, async (node) => {
@@ -134,7 +135,7 @@ Only layers that a node lacks are sent. Pods with the pull policy IfNotPresent o
     const context = contextOf(invocation);
     const { flags } = invocation;
     const [operand = ""] = invocation.operands;
-    const namespace = namespaceOf(context, flags);
+    const namespace = chosenNamespace(flags, context.settings);
     return withCoordinator(context, async (coordinator) => {
       const nodes = await targetsOf(coordinator, flags);
       return push({ context, coordinator, operand, nodes, namespace, name: flags.name });
@@ -166,14 +167,4 @@ export async function targetsOf(
   const ready = nodes.filter((it: Node) => it.ready).map(({ name }) => name);
   if (ready.length === 0) throw new CliError("NOT_FOUND", "no node is ready");
   return ready;
-}
-
-/** Returns the namespace whose pods may use an image. Empty: all. */
-export function namespaceOf(
-  { settings }: Context,
-  flags: { readonly namespace?: string | undefined; readonly "all-namespaces": boolean },
-): string {
-  if (flags["all-namespaces"] && flags.namespace !== undefined)
-    throw new CliError("USAGE", "--all-namespaces and --namespace contradict each other");
-  return flags["all-namespaces"] ? "" : settings.namespace;
 }

@@ -9,6 +9,7 @@ import { OBJECT_WORDS, type ObjectKind } from "../view/object-kinds.ts";
 import { objectColumns } from "../view/objects.ts";
 import { notFound } from "./find.ts";
 import { parseLabels } from "./labels.ts";
+import { ALL_NAMESPACES_FLAG, assertOneChoice } from "./namespace-choice.ts";
 import { parseSelector, SELECTOR_FLAG, type Selector } from "./selector.ts";
 
 /** The specification that an object of a kind is stored with. */
@@ -100,17 +101,16 @@ export async function showObject(
 
 export function listCommand(kind: ObjectKind): Command {
   return defineCommand({
-    name: "list",
+    name: "ls",
     summary: `List ${OBJECT_WORDS[kind].many}`,
     flags: {
-      "all-namespaces": { kind: "switch", short: "A", help: "of all namespaces" },
+      "all-namespaces": ALL_NAMESPACES_FLAG,
       label: SELECTOR_FLAG,
     },
     run: async (invocation) => {
       const context = contextOf(invocation);
       const { flags } = invocation;
-      if (flags["all-namespaces"] && flags.namespace !== undefined)
-        throw new CliError("USAGE", "--all-namespaces and --namespace contradict each other");
+      assertOneChoice(flags);
       const namespace = flags["all-namespaces"] ? "" : namespaceOf(context, kind);
       const query = { namespace, selector: parseSelector("--label", flags.label) };
       await withCoordinator(context, (coordinator) => listObjects(context, coordinator, kind, query));

@@ -44,6 +44,7 @@ const commands: Readonly<Record<string, Load>> = {
     ];
   }),
   logs: async () => (await import("./logs.ts")).logs,
+  attach: async () => (await import("./attach.ts")).attach,
   exec: async () => (await import("./exec.ts")).exec,
   "port-forward": async () => (await import("./port-forward.ts")).portForward,
   cp: async () => (await import("./cp.ts")).cp,

@@ -6,6 +6,7 @@ import { CliError } from "../errors.ts";
 import { EXIT } from "../exit-code.ts";
 import { byUsage, nodeUsageColumns, podUsageColumns, USAGE_ORDERS, type UsageOrder } from "../view/usage.ts";
 import { notFound } from "./find.ts";
+import { assertOneChoice } from "./namespace-choice.ts";
 import { parseSelector, SELECTOR_FLAG, type Selector } from "./selector.ts";
 import { watchListing } from "./watch-listing.ts";
 
@@ -50,8 +51,7 @@ A pod that has just started, and what is on a node that is not connected, has no
     const context = contextOf(invocation);
     const [what = "", name] = operands;
     const isOfNodes = what.startsWith("node");
-    if (flags["all-namespaces"] && flags.namespace !== undefined)
-      throw new CliError("USAGE", "--all-namespaces and --namespace contradict each other");
+    assertOneChoice(flags);
     if (isOfNodes && (flags["all-namespaces"] || flags.node !== undefined))
       throw new CliError("USAGE", "--all-namespaces and --node are for pods");
     const query: Query = {

@@ -33,12 +33,9 @@ export async function pushImage(call: PushCall, options: PushOptions): Promise<n
   call.on("error", () => over.abort());
   try {
     const { node, image: name, namespace } = start;
-    call.write({
-      frame: {
-        $case: "start",
-        value: { node, options: { image: name, namespace, manifest, config, keepPresent: false } },
-      },
-    });
+    const sources = { indexes: [], keepPresent: false, fromNode: false };
+    const described = { image: name, namespace, manifest, config, ...sources };
+    call.write({ frame: { $case: "start", value: { node, options: described } } });
     const answers = call[Symbol.asyncIterator]() as AsyncIterator<PushImageResponse>;
     const first = await answers.next();
     const parts = first.done

@@ -1,6 +1,7 @@
 import type { ExecRequest, ExecResponse, ExecStart } from "@forage/proto/forage/operator/v1/operator";
 import type { ClientDuplexStream } from "@grpc/grpc-js";
 import type { World } from "../world.ts";
+import type { DetachKeys } from "./detach-keys.ts";
 import { Terminal } from "./terminal.ts";
 import { write } from "./write.ts";
 
@@ -17,13 +18,17 @@ export interface ExecOptions {
   readonly command: readonly string[];
   readonly stdin: boolean;
   readonly tty: boolean;
+  /** Whether the session is for the container's own program, in place of a command. */
+  readonly attach?: boolean;
+  /** Ends the session when the keys come in the input. */
+  readonly detach?: DetachKeys | undefined;
   readonly world: Pick<World, "stdin" | "stdout" | "stderr">;
   readonly signal: AbortSignal;
 }
 
 /** Runs a command in a container: input goes in, output comes out, each only as fast as the other side takes it. Returns its exit code; undefined if the session ended without one. */
 export async function runExec(call: ExecCall, options: ExecOptions): Promise<number | undefined> {
-  const { world, signal, tty, stdin } = options;
+  const { world, signal, tty, stdin, attach = false, detach } = options;
   const terminal = tty ? new Terminal(world, { raw: stdin }) : undefined;
   const cancel = (): void => call.cancel();
   signal.addEventListener("abort", cancel, { once: true });
@@ -34,13 +39,24 @@ export async function runExec(call: ExecCall, options: ExecOptions): Promise<num
     call.write({
       frame: {
         $case: "start",
-        value: { ...options.start, options: { command: [...options.command], stdin, tty, size } },
+        value: {
+          ...options.start,
+          options: { command: [...options.command], stdin, tty, size, ...(attach && { attach }) },
+        },
       },
     });
     terminal?.onResize((value) => call.write({ frame: { $case: "resize", value } }));
-    const stopInput = stdin ? sendInput(call, world.stdin) : undefined;
+    let isDetached = false;
+    const onDetach = (): void => {
+      isDetached = true;
+      call.end();
+    };
+    const stopInput = stdin ? sendInput(call, world.stdin, detach, onDetach) : undefined;
     try {
       return await receive(call, world, signal);
+    } catch (error) {
+      if (isDetached) return undefined;
+      throw error;
     } finally {
       stopInput?.();
     }
@@ -68,14 +84,24 @@ async function receive(
 }
 
 /** Returns how to stop. Standard input is read no faster than the call takes it. */
-function sendInput(call: ExecCall, stdin: World["stdin"]): () => void {
-  const onData = (chunk: Buffer): void => {
+function sendInput(
+  call: ExecCall,
+  stdin: World["stdin"],
+  detach: DetachKeys | undefined,
+  onDetach: () => void,
+): () => void {
+  const onData = (input: Buffer): void => {
+    const { data: chunk, isDetached } = detach?.take(input) ?? { data: input, isDetached: false };
     let flowing = true;
     for (let start = 0; start < chunk.length; start += MAX_FRAME_BYTES) {
       const value = chunk.subarray(start, start + MAX_FRAME_BYTES);
       flowing = call.write({ frame: { $case: "stdin", value } });
     }
-    if (!flowing) stdin.pause();
+    if (isDetached) {
+      stdin.off("data", onData);
+      stdin.off("end", onEnd);
+      onDetach();
+    } else if (!flowing) stdin.pause();
   };
   const onDrain = (): void => {
     stdin.resume();

@@ -97,6 +97,7 @@ const EXPECTED: Readonly<Record<string, Wanted>> = {
   "/forage.agent.v1.AgentService/Connect": "node",
   "/forage.agent.v1.AgentService/Renew": "node",
   "/forage.agent.v1.AgentService/Serve": "node",
+  "/forage.agent.v1.AgentService/FetchImage": "node",
   "/io.linkerd.proxy.destination.Destination/Get": "destination-reader",
   "/io.linkerd.proxy.destination.Destination/GetProfile": "destination-reader",
   "/forage.workspaces.v1.WorkspaceNodeService/Sync": "node",

@@ -84,6 +84,7 @@ export const methodTable: MethodTable = {
   "/forage.agent.v1.AgentService/Connect": NODE,
   "/forage.agent.v1.AgentService/Renew": NODE,
   "/forage.agent.v1.AgentService/Serve": NODE,
+  "/forage.agent.v1.AgentService/FetchImage": NODE,
   "/io.linkerd.proxy.destination.Destination/Get": inNamespace("destination-reader"),
   "/io.linkerd.proxy.destination.Destination/GetProfile": inNamespace("destination-reader"),
   "/forage.workspaces.v1.WorkspaceNodeService/Sync": NODE,

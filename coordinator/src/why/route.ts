@@ -32,7 +32,7 @@ function adviceFor(type: Condition["type"], reason: string, namespace: string, g
     case "ResolvedRefs":
       return `forage get services -n ${namespace}`;
     case "CertificateReady":
-      return reason === "CertificateNotFound" ? `forage secret list -n ${namespace}` : "";
+      return reason === "CertificateNotFound" ? `forage secret ls -n ${namespace}` : "";
     case "Conflicted":
     case "Accepted":
       return "take the rule out of one of the two, or give one of them another priority";

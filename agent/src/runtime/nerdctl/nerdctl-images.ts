@@ -37,8 +37,11 @@ export class NerdctlImages {
   /** IMAGE_INVALID if it is here, but for other machines. */
   async has(reference: string, signal: AbortSignal): Promise<boolean> {
     const image = normalizeImage(reference);
-    const args = ["image", "inspect", "--format", "{{.ID}} {{.Os}}/{{.Architecture}}", "--", image];
+    const bare = digestWithoutTag(image);
+    const format = "{{.ID}} {{.Os}}/{{.Architecture}}";
+    const args = ["image", "inspect", "--format", format, "--", bare ?? image];
     try {
+      if (bare !== undefined && !(await this.list(signal)).includes(image)) return false;
       const [id = "", platform = ""] = (await this.#options.cli.call(args, { signal })).stdout
         .trim()
         .split(" ");
@@ -136,4 +139,9 @@ export function readStorage(json: string): string | undefined {
   const rootOf = (type: string, id: string) =>
     plugins.find((it) => it.type === type && it.id === id)?.exports?.root;
   return rootOf("io.containerd.snapshotter.v1", "overlayfs") ?? rootOf("io.containerd.content.v1", "content");
+}
+
+/** Returns the digest of a name that has one and no tag: nerdctl runs such an image, and inspects it only by the digest alone. */
+function digestWithoutTag(image: string): string | undefined {
+  return /^[^@]*\/[^/:@]+@(sha256:[0-9a-f]{64})$/.exec(image)?.[1];
 }

@@ -18,13 +18,16 @@ export async function* exec(
   if (start?.$case !== "start") throw startMissing();
   const value = start.value.options;
   const command = value?.command ?? [];
-  if (value === undefined || command.length === 0)
-    throw new CoordinatorError("INVALID", "options.command must not be empty");
+  if (value === undefined || (command.length === 0) !== (value.attach === true))
+    throw new CoordinatorError("INVALID", "options.command must not be empty, and must be empty with attach");
+  if (value.attach && value.tty) throw new CoordinatorError("INVALID", "options.tty is not for attach");
   if (Buffer.byteLength(command.join("\0")) > MAX_COMMAND_BYTES) {
     throw new CoordinatorError("INVALID", `options.command is longer than ${MAX_COMMAND_BYTES} bytes`);
   }
   const tunnel = openSession(start.value, { $case: "exec", value }, context, options);
-  void sendInput(incoming, tunnel, inputFrame);
+  const input = sendInput(incoming, tunnel, inputFrame);
+  // A program does not end with its input, so a client that sends no more has left.
+  if (value.attach) void input.then(() => tunnel.fromAgent.close());
   for await (const frame of outputOf(tunnel)) {
     if (frame.$case === "stdout" || frame.$case === "stderr") yield { frame };
     if (frame.$case === "end") yield { frame: { $case: "exitCode", value: frame.value.exitCode } };

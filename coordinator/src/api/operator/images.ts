@@ -1,4 +1,9 @@
-import type { RegistryCredential, ServeResponse, SessionRequest } from "@forage/proto/forage/agent/v1/agent";
+import type {
+  ImageDescription,
+  RegistryCredential,
+  ServeResponse,
+  SessionRequest,
+} from "@forage/proto/forage/agent/v1/agent";
 import type * as wire from "@forage/proto/forage/operator/v1/operator";
 import type { OperatorServiceService } from "@forage/proto/forage/operator/v1/operator";
 import { CoordinatorError } from "../../errors.ts";
@@ -54,8 +59,10 @@ async function* pushImage(
   const start = (await firstOf(incoming))?.frame;
   if (start?.$case !== "start") throw startMissing();
   const { node } = start.value;
-  const value = start.value.options;
-  if (value === undefined) throw new CoordinatorError("INVALID", "start.options must be set");
+  const sent = start.value.options;
+  if (sent === undefined) throw new CoordinatorError("INVALID", "start.options must be set");
+  // A client's word for the rights that another node has given.
+  const value = { ...sent, fromNode: false };
   assertNamespace(context.caller, context.method, value.namespace || undefined);
   validateImage(value.image, "start.options.image");
   if (value.manifest.length + value.config.length > DESCRIPTION_MAX_BYTES)
@@ -112,19 +119,34 @@ async function* copyImage(
       context,
       options,
     );
-    await relayImage(source, ({ manifest, config }) => {
-      if (manifest.length + config.length > DESCRIPTION_MAX_BYTES)
-        throw new CoordinatorError(
-          "INVALID",
-          `node ${fromNode}: manifest and config of ${image} are larger than ${DESCRIPTION_MAX_BYTES} bytes together`,
-        );
-      assertNamedDigest(image, manifest, fromNode);
-      const value = { image, namespace, manifest, config, keepPresent: true };
-      return openOnNode(node, { $case: "imagePush", value }, context, options);
-    });
+    await relayImage(source, (description) =>
+      openTarget({ image, namespace, node, fromNode }, description, context, options),
+    );
   } finally {
     release();
   }
+}
+
+/** The call for which sessions with nodes are opened. */
+export type SessionContext = Pick<CallContext, "signal" | "caller">;
+
+/** Opens the session that stores an image, as another node has described it. */
+export function openTarget(
+  { image, namespace, node, fromNode }: Readonly<Record<"image" | "namespace" | "node" | "fromNode", string>>,
+  description: ImageDescription,
+  context: SessionContext,
+  options: Pick<ImageOptions, "state" | "broker">,
+): PodSession {
+  const { manifest, config, indexes } = description;
+  const bytes = [manifest, config, ...indexes].reduce((sum, { length }) => sum + length, 0);
+  if (bytes > DESCRIPTION_MAX_BYTES)
+    throw new CoordinatorError(
+      "INVALID",
+      `node ${fromNode}: manifest, config and indexes of ${image} are larger than ${DESCRIPTION_MAX_BYTES} bytes together`,
+    );
+  assertNamedDigest(image, description, fromNode);
+  const value = { image, namespace, manifest, config, indexes, keepPresent: true, fromNode: true };
+  return openOnNode(node, { $case: "imagePush", value }, context, options);
 }
 
 async function removeImage(
@@ -140,11 +162,11 @@ async function removeImage(
 }
 
 /** Opens a session that concerns no pod. Throws NOT_FOUND, and UNAVAILABLE when the node isn't connected. */
-function openOnNode(
+export function openOnNode(
   node: string,
   kind: NonNullable<SessionRequest["kind"]>,
-  { signal, caller }: Pick<CallContext, "signal" | "caller">,
-  { state, broker }: ImageOptions,
+  { signal, caller }: SessionContext,
+  { state, broker }: Pick<ImageOptions, "state" | "broker">,
 ): PodSession {
   if (state.node(node) === undefined) throw new CoordinatorError("NOT_FOUND", `there is no node "${node}"`);
   return {

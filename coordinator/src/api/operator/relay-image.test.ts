@@ -8,7 +8,7 @@ import type { PodSession } from "./sessions.ts";
 
 type Output = NonNullable<ServeRequest["frame"]>;
 
-const DESCRIPTION = { manifest: Buffer.from("manifest"), config: Buffer.from("config") };
+const DESCRIPTION = { manifest: Buffer.from("manifest"), config: Buffer.from("config"), indexes: [] };
 const DESCRIBED: Output = { $case: "imageDescription", value: DESCRIPTION };
 const ENDED: Output = { $case: "end", value: { exitCode: 0, error: "" } };
 const failed = (error: string): Output => ({ $case: "end", value: { exitCode: 1, error } });
@@ -91,14 +91,18 @@ test("opens no target for an image that the source does not have", async () => {
 });
 
 test("refuses a manifest that has another digest than the image's name", () => {
-  const manifest = Buffer.from("manifest");
-  const named = `web@sha256:${createHash("sha256").update(manifest).digest("hex")}`;
-  assertNamedDigest("web:1", manifest, "n1");
-  assertNamedDigest(named, manifest, "n1");
-  assert.throws(() => assertNamedDigest(named, Buffer.from("other"), "n1"), {
-    code: "INVALID",
-    message: /node n1 has the manifest sha256:[0-9a-f]{64} for web@sha256/,
-  });
+  const { manifest, config } = DESCRIPTION;
+  const named = (bytes: Buffer) => `web@sha256:${createHash("sha256").update(bytes).digest("hex")}`;
+  const index = Buffer.from("index");
+  assertNamedDigest("web:1", DESCRIPTION, "n1");
+  assertNamedDigest(named(manifest), DESCRIPTION, "n1");
+  assertNamedDigest(named(index), { manifest, config, indexes: [index] }, "n1");
+  const refused = { code: "INVALID", message: /node n1 has sha256:[0-9a-f]{64} for web@sha256/ };
+  assert.throws(() => assertNamedDigest(named(index), DESCRIPTION, "n1"), refused);
+  assert.throws(
+    () => assertNamedDigest(named(manifest), { manifest, config, indexes: [index] }, "n1"),
+    refused,
+  );
 });
 
 /** The coordinator's end of a session, and what its node sends and receives. */

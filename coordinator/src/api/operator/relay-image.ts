@@ -10,6 +10,7 @@ import { outputOf, type PodSession, type SessionOutput } from "./sessions.ts";
 export async function relayImage(
   source: PodSession,
   openTarget: (description: ImageDescription) => PodSession,
+  onBytes: (bytes: number) => void = () => {},
 ): Promise<void> {
   const fromSource = outputOf(source);
   try {
@@ -17,7 +18,7 @@ export async function relayImage(
     if (first.done || first.value.$case !== "imageDescription") throw endedEarly();
     const target = openTarget(first.value.value);
     try {
-      await relayLayers(source, fromSource, target);
+      await relayLayers(source, fromSource, target, onBytes);
     } finally {
       target.toAgent.close();
       target.fromAgent.close();
@@ -28,31 +29,42 @@ export async function relayImage(
   }
 }
 
-/** Throws INVALID if the image's name ends with a digest, and a node sends another manifest for it. */
-export function assertNamedDigest(image: string, manifest: Uint8Array, node: string): void {
-  const named = /@(sha256:[0-9a-f]{64})$/.exec(image)?.[1];
-  const digest = `sha256:${createHash("sha256").update(manifest).digest("hex")}`;
+/** Throws INVALID if the image's name ends with a digest, and a node describes something else. The target checks the whole chain. */
+export function assertNamedDigest(
+  image: string,
+  { manifest, indexes: [outermost = manifest] }: ImageDescription,
+  node: string,
+): void {
+  const named = namedDigest(image);
+  const digest = `sha256:${createHash("sha256").update(outermost).digest("hex")}`;
   if (named === undefined || named === digest) return;
-  throw new CoordinatorError(
-    "INVALID",
-    `node ${node} has the manifest ${digest} for ${image}: an image that is named by the digest of an index can't be sent between nodes`,
-  );
+  throw new CoordinatorError("INVALID", `node ${node} has ${digest} for ${image}`);
+}
+
+/** Returns the digest with which an image's name ends. */
+export function namedDigest(image: string): string | undefined {
+  return /@(sha256:[0-9a-f]{64})$/.exec(image)?.[1];
 }
 
 async function relayLayers(
   source: PodSession,
   fromSource: AsyncGenerator<SessionOutput>,
   target: PodSession,
+  onBytes: (bytes: number) => void,
 ): Promise<void> {
   const fromTarget = outputOf(target);
   const answer = await fromTarget.next();
   if (answer.done || answer.value.$case !== "imageMissing") throw endedEarly();
   await source.toAgent.push({ frame: { $case: "imageMissing", value: answer.value.value } });
-  await Promise.all([passLayers(fromSource, target), readToEnd(fromTarget, source)]);
+  await Promise.all([passLayers(fromSource, target, onBytes), readToEnd(fromTarget, source)]);
 }
 
 /** Ends the target's input with the mark that it is complete only after the source has ended well. */
-async function passLayers(fromSource: AsyncGenerator<SessionOutput>, target: PodSession): Promise<void> {
+async function passLayers(
+  fromSource: AsyncGenerator<SessionOutput>,
+  target: PodSession,
+  onBytes: (bytes: number) => void,
+): Promise<void> {
   try {
     for await (const frame of fromSource) {
       if (frame.$case === "end") {
@@ -61,6 +73,7 @@ async function passLayers(fromSource: AsyncGenerator<SessionOutput>, target: Pod
       }
       if (frame.$case !== "stdout") continue;
       if (!(await target.toAgent.push({ frame: { $case: "stdin", value: frame.value } }))) return;
+      onBytes(frame.value.length);
     }
     throw endedEarly();
   } catch (error) {

@@ -1,0 +1,46 @@
+import type { ExecOptions, SessionEnd } from "@forage/proto/forage/agent/v1/agent";
+import type { ContainerInput, OpenInput } from "./container-input.ts";
+import type { ReadLog } from "./serve-logs.ts";
+import { ENDED_WELL, type Session } from "./session.ts";
+
+export interface AttachSources {
+  readonly readLog: ReadLog;
+  readonly openInput: OpenInput;
+  readonly nowMs: () => number;
+}
+
+/**
+ * Follows the output of a container's own program, and passes input on to it. Ends with the container. Where no input can be passed on, a
+ * line on stderr says so.
+ */
+export async function serveAttach(
+  { podUid, found, writer, signal, readInput }: Session,
+  { stdin }: Pick<ExecOptions, "stdin">,
+  { readLog, openInput, nowMs }: AttachSources,
+): Promise<SessionEnd> {
+  const { id, container, attempt, input: kind } = found;
+  if (id === undefined) throw new Error(`container ${container} is not running`);
+  const sinceMs = nowMs();
+  const input: ContainerInput | undefined =
+    stdin && kind === "pipe" ? await openInput(id, signal) : undefined;
+  if (stdin && input === undefined)
+    await writer.data("stderr", Buffer.from(`container ${container} ${NOTES[kind ?? "none"]}\n`));
+  readInput({ data: async (data) => input?.write(data), closed: () => input?.close() });
+  try {
+    const of = { podUid, container, attempt };
+    const options = { follow: true, timestamps: false, sinceMs };
+    for await (const data of readLog(of, options, signal)) await writer.data("stdout", data);
+    // The reader ends without an error. The signal carries the reason.
+    signal.throwIfAborted();
+    return ENDED_WELL;
+  } finally {
+    input?.close();
+  }
+}
+
+const NOTES: Readonly<Record<"none" | "pipe" | "terminal", string>> = {
+  none: "has no open standard input (stdin: true in its manifest): only its output is followed",
+  pipe: "takes no input: only its output is followed",
+  terminal:
+    "has a terminal, and nothing holds its other end: only its output is followed; forage exec -it opens another",
+};
