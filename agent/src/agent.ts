@@ -258,12 +258,7 @@ export class Agent {
     const { backOffBaseSeconds, backOffCapSeconds } = config.restart;
     return new PodSupervisor({
       instance: config.instance,
-      clock,
-      random,
-      runtime,
-      network,
-      networkFiles,
-      devices,
+      ...{ clock, random, runtime, network, networkFiles, devices },
       volumes: this.#volumes,
       files: this.#logs.files,
       probe,
