@@ -1,4 +1,5 @@
 import type { CapacityRequest, CapacityResponse } from "@forage/proto/forage/operator/v1/operator";
+import { PodRecord } from "@forage/proto/forage/store/v1/store";
 import {
   type Explanation,
   type PodSpec,
@@ -8,8 +9,9 @@ import {
   SchedulerError,
 } from "@forage/scheduler";
 import { CoordinatorError } from "../errors.ts";
+import { resourceKey } from "../model/keys.ts";
 import { podSpecOf } from "../model/pod-spec.ts";
-import { workloadKey } from "../model/workload.ts";
+import { type Workload, workloadKey } from "../model/workload.ts";
 import type { ClusterView } from "../state/cluster-view.ts";
 import { openFleetCopy } from "./fleet-copy.ts";
 import { amountText, type NodeUse, useOf } from "./node-use.ts";
@@ -74,9 +76,11 @@ function shapeOf({ shape }: CapacityRequest, state: ClusterView): PodSpec {
     const { namespace, kind, name } = shape.value;
     const [pod] = state.podsOfWorkload(workloadKey(namespace, kind, name));
     if (pod !== undefined) return { ...podSpecOf(pod.record), name: `${PREFIX}shape` };
+    const { workload } = state.resource(resourceKey(namespace, kind, name)) ?? {};
+    if (workload !== undefined) return shapeOfTemplate(workload);
     throw new CoordinatorError(
       "NOT_FOUND",
-      `like: ${kind} "${name}" has no pods in namespace "${namespace}"`,
+      `like: ${kind} "${name}" has no pods and no template in namespace "${namespace}"`,
     );
   }
   const amounts = Object.entries(shape?.value.amounts ?? {});
@@ -90,6 +94,20 @@ function shapeOf({ shape }: CapacityRequest, state: ClusterView): PodSpec {
     name: `${PREFIX}shape`,
     containers: [{ requests: Object.fromEntries(amounts) }],
   };
+}
+
+/** A workload that is scaled to nothing has a template still. Claims tie its pods to no node before there are any. */
+function shapeOfTemplate({ namespace, kind, name, labels, template, templateHash }: Workload): PodSpec {
+  const owner = { workloadKind: kind, workloadName: name };
+  const record = {
+    namespace,
+    name: `${PREFIX}shape`,
+    labels: { ...labels },
+    template,
+    templateHash,
+    ...owner,
+  };
+  return podSpecOf(PodRecord.fromPartial(record));
 }
 
 function assertAmount(resource: string, text: string): void {

@@ -208,6 +208,13 @@ test("capacity for more pods of a workload counts those that it has", async (t) 
   assert.equal(found.requests.cpu, "500m");
 });
 
+test("capacity for pods of a workload that has none takes its template", async (t) => {
+  const fleet = await aFleet(t, [node("n1"), node("n2")], [web(0)]);
+  const like = { namespace: "shop", kind: "container_service", name: "web" };
+  const found = await fleet.capacity({ $case: "like", value: like });
+  assert.deepEqual([found.pods, found.requests.cpu], [8n, "500m"]);
+});
+
 test("capacity refuses what it can't count", async (t) => {
   const fleet = await aFleet(t, [node("n1")], []);
   await assert.rejects(fleet.capacity(undefined), /requests: at least one resource/);
