@@ -138,7 +138,7 @@ describe("apply", () => {
     assert.deepEqual(fake.calls, []);
   });
 
-  test("what the coordinator objects to is shown where it stands", async () => {
+  test("shows a violation of the coordinator at its line of the manifest", async () => {
     fake.answers.applyResources = () => {
       throw grpcError(status.INVALID_ARGUMENT, "2 fields are wrong", [
         { field: "resources[0].container_service.container.image", description: "is no image" },

@@ -88,7 +88,7 @@ describe("contexts", () => {
       assert.match((await forage(["context", verb, "none"])).stderr, /there is no context "none"/);
   });
 
-  test("what is wrong is refused, and the file stays as it is", async () => {
+  test("refuses invalid contexts, and leaves the file as it is", async () => {
     await add("prod");
     const before = readFileSync(config, "utf8");
     for (const [argv, message] of [

@@ -72,7 +72,7 @@ describe("forage doctor", () => {
     assert.match(stdout, /node\/n2 +ready +problem +no heartbeat for 9 s.* systemctl status forage-agent/);
   });
 
-  test("what the token may not see is unknown, and no problem", async () => {
+  test("reports what the token may not read as unknown and not as a problem", async () => {
     const denied = () => {
       throw grpcError(status.PERMISSION_DENIED, "needs the role admin");
     };

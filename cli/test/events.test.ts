@@ -64,7 +64,7 @@ describe("events", () => {
     assert.deepEqual(namespaces, ["", "", ""]);
   });
 
-  test("what makes no sense is refused before anything is sent", async () => {
+  test("refuses contradictory flags before anything is sent", async () => {
     for (const line of ["events --for web", "events --limit 0", "events --since soon", "events -A -n shop"]) {
       const { exitCode, stderr } = await forage(line);
       assert.equal(exitCode, 1, line);

@@ -66,7 +66,7 @@ test("a flag says where HTTP listens and leaves how to the file", (t) => {
   assert.deepEqual(readConfig(["--config", file, "--http", "b:2"], {}).http, { listen: "b:2", tls: true });
 });
 
-test("what is wrong is named", (t) => {
+test("names each invalid setting", (t) => {
   for (const [text, message] of [
     ["dataDir: relative", /dataDir/],
     ["dataDir: /d\nunknown: 1", /unknown/],

@@ -163,7 +163,7 @@ test("an account is tied to what the authority knows already", async (t) => {
   assert.ok(bound.log.length > 0 && !bound.log.join("").includes(hmacKey));
 });
 
-test("what is logged holds no key", async (t) => {
+test("logs no keys", async (t) => {
   const { world } = await start(t);
   world.answer("wrongly");
   world.controller.want(new Set([HOST]));

@@ -51,7 +51,7 @@ test("of two sessions of one node the newer wins, and gets everything", LIMIT, a
   assert.equal(node?.ready, true, "the end of the older one changes nothing");
 });
 
-test("what a node reports that can't be true is refused by its field", LIMIT, async (t) => {
+test("refuses an impossible report of a node, with its field", LIMIT, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world, { cpu: "lots" });
   await until("its stream is ended", () => agent.ended !== undefined);

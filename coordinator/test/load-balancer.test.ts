@@ -88,7 +88,7 @@ test(
 );
 
 test(
-  "what can't be given is refused: no pool, addresses out of it, of others and of nodes",
+  "refuses addresses that can't be given: no pool, addresses out of it, of others and of nodes",
   LIMIT,
   async (t) => {
     const { world } = await aFleet(t, []);

@@ -239,7 +239,7 @@ for (const [what, request, problem] of [
   });
 }
 
-test("what resources name can't be deleted", LIMIT, async (t) => {
+test("refuses to delete objects that resources name", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world);
   await putSecret(world, "db", { password: "one" });

@@ -93,7 +93,7 @@ test("a job is planned to its end", LIMIT, async (t) => {
   assert.deepEqual(job?.notes, []);
 });
 
-test("what an apply would be refused for, a plan is refused for", LIMIT, async (t) => {
+test("refuses a plan for the same reasons as an apply", LIMIT, async (t) => {
   const world = await startWorld(t);
   const bad = aContainerService("web", { container: { name: "main", image: "" } });
   const bundle = aRequest("", [bad], LABELS);

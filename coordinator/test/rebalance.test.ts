@@ -47,7 +47,7 @@ test(
   },
 );
 
-test("who rebalances by himself does so at his interval", LIMIT, async (t) => {
+test("rebalances at the configured interval", LIMIT, async (t) => {
   const rebalance = { intervalSeconds: 10, maxMoves: 2, goal: "spread" as const };
   const fleet = await Fleet.start(t, ["n1"], { rebalance, heartbeatIntervalSeconds: 60 });
   await fleet.apply(aContainerService("web", { scaling: { replicas: 2 } }));
@@ -65,7 +65,7 @@ test("who rebalances by himself does so at his interval", LIMIT, async (t) => {
   });
 });
 
-test("what can't be is refused", LIMIT, async (t) => {
+test("refuses invalid requests", LIMIT, async (t) => {
   const fleet = await Fleet.start(t, ["n1"]);
   for (const wrong of [{ goal: "faster" }, { maxMoves: 101 }, { maxInFlight: 21 }])
     await assert.rejects(asked(fleet, wrong), { code: status.INVALID_ARGUMENT });

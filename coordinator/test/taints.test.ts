@@ -66,7 +66,7 @@ test("a cordoned node keeps its pods and takes no more", LIMIT, async (t) => {
   );
 });
 
-test("what can't be a taint, and a node that isn't there, are refused", LIMIT, async (t) => {
+test("refuses invalid taints, and nodes that don't exist", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world);
   const operator = world.operator();

@@ -14,7 +14,7 @@ test("relative paths are relative to where the user is", () => {
   assert.equal(parseUpFlags(["--containerd", "../run/c.sock"], "/home").containerd, "/run/c.sock");
 });
 
-test("what is not understood is refused, with how to see what is", () => {
+test("refuses flags and values that it does not understand", () => {
   for (const flags of [["--grcp", "a:1"], ["extra"], ["--data"], ["--data", "/"], ["--http", "7601"]]) {
     assert.throws(() => parseUpFlags(flags, "/"), { code: "BAD_USAGE" }, flags.join(" "));
   }

@@ -94,7 +94,7 @@ test("the same input gives the same answer, whatever the order in which nodes ca
   assert.deepEqual(place(aFleet(nodes)), place(aFleet([...nodes].reverse())));
 });
 
-test("what is remembered of past questions is bounded, and forgetting it changes no answer", () => {
+test("bounds the memory of past answers, and forgetting them changes no answer", () => {
   const fleet = aFleet(
     Array.from({ length: 20 }, (_, i) =>
       aNode(`n${i}`, {

@@ -49,7 +49,7 @@ describe("what is understood", () => {
     assert.deepEqual([flags.file, flags.stdin, flags.tty, flags.tail], [["a", "b"], true, true, undefined]);
   });
 
-  test("what comes after -- is left alone", () => {
+  test("leaves words after -- as they are", () => {
     const { operands, afterDashes } = parse("thing execute pod -- ls -l --help -- x");
     assert.deepEqual([operands, afterDashes], [["pod"], ["ls", "-l", "--help", "--", "x"]]);
   });
@@ -60,7 +60,7 @@ describe("what is understood", () => {
   test("a value that begins with a dash", () => assert.equal(parse("show x --tail=-5").flags.tail, "-5"));
 });
 
-describe("what is refused, before anything is done", () => {
+describe("rejects invalid command lines before anything runs", () => {
   const cases: Record<string, RegExp> = {
     shwo: /there is no command "prog shwo" \(did you mean "show"\?\)/,
     "thing exec": /there is no command "prog thing exec"/,

@@ -280,7 +280,7 @@ services: {web: {image: app, expose: [80], x-forage: {type: NodePort, routes: [a
     );
   });
 
-  test("what is wrong is reported at its line", () => {
+  test("reports each fault at its line", () => {
     for (const [field, path, message] of [
       ["imgae: x", "imgae", /unknown field \(did you mean "image"\?\)/],
       ['ports: ["80-90:80-90"]', "ports[0]", /is a range/],

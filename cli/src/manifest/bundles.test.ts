@@ -166,7 +166,7 @@ describe("what is refused", () => {
   });
 });
 
-describe("what the coordinator complains about is found in the manifest", () => {
+describe("finds the place in the manifest for a violation of the coordinator", () => {
   const text = `namespace: shop
 labels:
   app.example/x: "1"

@@ -15,7 +15,7 @@ test("what fits is taken, with the times of the certificate itself and without t
   assert.deepEqual(checked, good);
 });
 
-test("what gateways could not serve is refused, with why", () => {
+test("refuses certificates that gateways could not serve, with the reason", () => {
   const bad: readonly (readonly [string, { chainPem: string; keyPem: string }, RegExp, number?])[] = [
     ["another name", { ...other, keyPem: other.keyPem }, /for DNS:b\.test/],
     ["another key", { ...good, keyPem: other.keyPem }, /for another key/],

@@ -203,7 +203,7 @@ test("an object with too many events is limited, and the limit is reported", asy
   );
 });
 
-test("what the store doesn't take is tried again later, in order and once", async (t) => {
+test("writes events that the store rejected again later, in order and once", async (t) => {
   const { events, clock, failing, flush } = await start(t);
   failing.on = true;
   events.record(anEvent({ name: "a" }));

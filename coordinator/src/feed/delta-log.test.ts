@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Delta, DeltaLog } from "./delta-log.ts";
 
-test("who is too far behind gets everything, however the changes came", () => {
+test("sends everything to a subscriber that is too far behind, however the changes came", () => {
   const log = aLog();
   log.set("first", "1");
   log.commit();

@@ -139,7 +139,7 @@ test("a pod that was stopped after the hello is not taken for one that had vanis
   assert.ok(view.state.pod("shop", "b"));
 });
 
-test("what an old stream reported is not written once the node has a newer stream", async (t) => {
+test("discards reports of an old stream once the node has a newer one", async (t) => {
   const view = await aView(t, { nodes: [aNode()], pods: [aPod({ name: "a" })] });
   const newer = { open: false };
   const queue = queueOf(view, view.store, [], () => newer.open);

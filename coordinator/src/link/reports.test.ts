@@ -9,7 +9,7 @@ import { changesOf, recordHello, recordStatuses, vanishedPods } from "./reports.
 const log = pino({ level: "silent" });
 const RUNNING = { phase: PodPhase.RUNNING, ready: true };
 
-test("what a node says of its pods is written down, once", async (t) => {
+test("stores what a node reports about its pods, once", async (t) => {
   const view = await aView(t, { pods: [aPod({ name: "a" }), aPod({ name: "b" })] });
   const statuses = [said("a", RUNNING), said("b", { phase: PodPhase.PENDING })];
   await recordStatuses("n1", statuses, { ...view, log });

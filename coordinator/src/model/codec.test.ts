@@ -10,7 +10,7 @@ const pod = PodRecord.fromPartial({
   createdAt: { seconds: -1n, nanos: 5 },
 });
 
-test("what is encoded is decoded", () => {
+test("decodes what it has encoded", () => {
   assert.deepEqual(decodeRecord(PodRecord, "pods/a", encodeRecord(PodRecord, pod)), pod);
   const json = { a: [1, "ü"], b: null };
   assert.deepEqual(decodeJsonRecord("x/a", encodeJsonRecord(json)), json);

@@ -34,7 +34,7 @@ test("each code has its gRPC status", () => {
   }
 });
 
-test("what isn't ours becomes INTERNAL, and its text stays here", () => {
+test("turns unknown errors into INTERNAL without their text", () => {
   for (const thrown of [new Error("password=hunter2"), "password=hunter2", undefined]) {
     const error = toServiceError(thrown);
     assert.equal(error.code, status.INTERNAL);

@@ -24,7 +24,7 @@ test("resources are created, changed or left alone, in the request's order", () 
   ]);
 });
 
-test("what carries all of the labels and isn't named is removed, last", () => {
+test("removes resources that have all of the labels and aren't named, after all others", () => {
   const stored = [
     aServiceEntry({ name: "gone", labels: { ...LABELS, tier: "front" } }),
     aServiceEntry({ name: "partly", labels: { tier: "front" } }),

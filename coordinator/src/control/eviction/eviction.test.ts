@@ -21,7 +21,7 @@ test("a NoExecute taint evicts pods without a toleration at once, and other effe
   assert.equal(at([], []), undefined);
 });
 
-test("who tolerates it stays: for good, or for toleration_seconds", () => {
+test("keeps pods that tolerate a taint: for good, or for toleration_seconds", () => {
   assert.equal(at([{ key: "gpu", operator: "Exists" }]), undefined);
   assert.equal(at([{ key: "gpu", value: "yes", effect: "NoExecute" }]), undefined);
   const for30s = { key: "gpu", operator: "Exists", effect: "NoExecute", tolerationSeconds: 30n };

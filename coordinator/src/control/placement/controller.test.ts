@@ -58,21 +58,25 @@ test("a node that says nonsense takes no pods, and the others do their work", LI
   await until("the late one is bound", () => state.pod("shop", "late")?.record.node === "n2");
 });
 
-test("what a job's pod used is free once it has ended, though it stays for its logs", LIMIT, async (t) => {
-  const pod = unbound("done", "cpu");
-  const ended = {
-    ...pod,
-    record: { ...pod.record, node: "n1", job: { run: "r", index: undefined, counted: "" } },
-  };
-  const { state, store } = await start(t, {
-    nodes: [node("n1", "1")],
-    pods: [ended, unbound("next", "cpu")],
-  });
-  assert.equal(state.unboundPods().length, 1);
-  const status = PodStatus.fromPartial({ uid: pod.record.uid, phase: PodPhase.SUCCEEDED });
-  for (const op of opsOf({ pods: [{ ...ended, status }] })) await store.txn([], [op]);
-  await until("the next has its place", () => state.pod("shop", "next")?.record.node === "n1");
-});
+test(
+  "frees the resources of a job's pod once it has ended, though the pod stays for its logs",
+  LIMIT,
+  async (t) => {
+    const pod = unbound("done", "cpu");
+    const ended = {
+      ...pod,
+      record: { ...pod.record, node: "n1", job: { run: "r", index: undefined, counted: "" } },
+    };
+    const { state, store } = await start(t, {
+      nodes: [node("n1", "1")],
+      pods: [ended, unbound("next", "cpu")],
+    });
+    assert.equal(state.unboundPods().length, 1);
+    const status = PodStatus.fromPartial({ uid: pod.record.uid, phase: PodPhase.SUCCEEDED });
+    for (const op of opsOf({ pods: [{ ...ended, status }] })) await store.txn([], [op]);
+    await until("the next has its place", () => state.pod("shop", "next")?.record.node === "n1");
+  },
+);
 
 test("what an ended job's pod used stays free while the pod is removed", LIMIT, async (t) => {
   const pod = unbound("done", "cpu");

@@ -110,6 +110,11 @@ export const FENCES_ELSEWHERE: readonly Elsewhere[] = [
   },
   { matches: /^text docs\/reference\/scheduler\.md:/, reason: "usage of a program" },
   {
+    matches: /^text README\.md:/,
+    reason: "the end of the output of hack/up",
+    test: "hack/e2e/up.e2e.test.ts",
+  },
+  {
     matches: /^text docs\/reference\/(?:manifest|namespaces)\.md:/,
     reason: "a message",
     test: "cli/test/apply.test.ts",
