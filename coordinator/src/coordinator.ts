@@ -4,33 +4,21 @@ import type { RecentLines } from "@forage/common/recent-lines";
 import type { Logger } from "pino";
 import type { Registry } from "prom-client";
 import manifest from "../package.json" with { type: "json" };
-import { objectHandlers } from "./api/objects/handlers.ts";
-import { metricHandlers } from "./api/operator/metric-handlers.ts";
-import type { OperatorOptions } from "./api/operator/service.ts";
 import { type AuditLog, NO_AUDIT_LOG } from "./audit/audit-log.ts";
 import type { Authority, AuthorityRoll } from "./authority/authority.ts";
 import type { Backups } from "./backups/open-backups.ts";
-import { certificateHandlers } from "./certificates/handlers.ts";
 import { openIssuer } from "./certificates/open-issuer.ts";
 import { type Config, type HostPort, hostPort } from "./config.ts";
 import { sweepExpiredTokens } from "./control/expired-tokens.ts";
 import { watchStore } from "./control/store-watchdog.ts";
 import { type Core, startCore } from "./core.ts";
-import type { LiveWorkspaces } from "./dashboard/live/workspace-row.ts";
-import { openDashboard } from "./dashboard/open-dashboard.ts";
 import { startPlainDestination } from "./destination/plain-listener.ts";
 import type { Follower } from "./follower/follower.ts";
 import { type GrpcPort, openGrpcPort, type PortObserver, portNames } from "./grpc-port.ts";
-import type { ApiCallOptions } from "./http/api/call.ts";
-import { addCertificateRoutes } from "./http/api/certificate-routes.ts";
-import { addEventRoutes } from "./http/api/event-routes.ts";
-import { addMetricRoutes } from "./http/api/metric-routes.ts";
-import { addObjectRoutes } from "./http/api/object-routes.ts";
-import { addPlanRoutes } from "./http/api/plan-routes.ts";
-import { addIdentityRoutes } from "./http/identity-routes.ts";
 import { createMetrics, type Metrics } from "./http/metrics.ts";
-import { httpNamesOf, podDomainOf } from "./http/pod-domain.ts";
-import { type HttpServer, type HttpServerOptions, startHttpServer } from "./http/server.ts";
+import { httpNamesOf } from "./http/pod-domain.ts";
+import { type HttpContent, type HttpServer, startHttpServer } from "./http/server.ts";
+import { type HttpParts, httpRoutes } from "./http-routes.ts";
 import { serverMaterial } from "./identity.ts";
 import { BuiltInServices } from "./model/built-in-service.ts";
 import { type Notifications, openNotifications } from "./notifications/open-notifications.ts";
@@ -45,7 +33,6 @@ import { ownPlace } from "./peers/own-place.ts";
 import { reachableAt } from "./reachable-at.ts";
 import { CallAudit } from "./rpc/call-audit.ts";
 import type { ServeOptions } from "./rpc/serve.ts";
-import type { TokenWatch } from "./rpc/token-watch.ts";
 import { addServices, type ServicesOptions } from "./services.ts";
 import { statusText } from "./status-text.ts";
 import type { DurableStore, Store } from "./store/index.ts";
@@ -113,17 +100,20 @@ const CLOSE_GRACE_MS = 1_000;
 
 /** Puts the parts together and opens the ports. */
 export async function startCoordinator(options: CoordinatorOptions): Promise<Coordinator> {
-  const { config, store, clock, log, authority, follower: given } = options;
+  const { store, clock, log, follower: given } = options;
   const certificateIssuer = await openCertificateIssuer(options);
   const defer = (run: () => void): void => void setImmediate(run);
   const listening = Promise.withResolvers<void>();
   const core = await startCore({
     ...options,
     ...(given && { view: given }),
-    reachableAt: reachableAt(portNames(options), hostPort(config.grpc.listen).port),
+    reachableAt: reachableAt(portNames(options), hostPort(options.config.grpc.listen).port),
     certificateIssuer,
     ...{ started: listening.promise, usageOfAllPods: true },
-    ...{ foreignKinds: [WORKSPACE_KIND], builtIn: new BuiltInServices(ingressServices(config.workspaces)) },
+    ...{
+      foreignKinds: [WORKSPACE_KIND],
+      builtIn: new BuiltInServices(ingressServices(options.config.workspaces)),
+    },
     ...{ randomName, randomBytes, defer },
   });
   const { state, services } = core;
@@ -143,23 +133,25 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     observe: metrics.observeCall,
     monotonicMs: clock.monotonicMs,
     audit,
+    revision: () => store.revision,
   };
   const workspaces = await openOptionalWorkspaces(options, core, listening.promise);
   if (workspaces !== undefined) metrics.add(workspaces.addMetrics);
-  await given?.handOver();
   const coordinators = openCoordinatorTable(options, core, metrics);
   const notifications = await startNotifications(options, core, metrics);
   const support = supportSources(options, core, metrics);
-  const served = { ...services, coordinators, notifications, support };
-  addServices(server, served, { ...serving, streamOf }, workspaces?.services);
-  const httpNames = httpNamesOf(config.http, port.names);
-  const http = await openHttp(options, {
+  const http = await openHttp(options, port, {
     metrics,
-    ...(config.http.tls && { tls: await serverMaterial(authority, httpNames) }),
     ...{ operator: services.operator, workspaces: workspaces?.live, tokenWatch, refusal: core.refusal },
     calls: { identify: tokens, observe: metrics.observeCall, monotonicMs: clock.monotonicMs, audit },
     stopping: stopping.signal,
   });
+  const passedHttp = { fetch: http.fetch, revision: () => store.revision };
+  const served = { ...services, coordinators, notifications, support, http: passedHttp };
+  // Nothing is waited for in between, so that no call finds the port without its services.
+  given?.handOver();
+  addServices(server, served, { ...serving, streamOf }, workspaces?.services);
+  http.serve();
   const plain =
     given === undefined ? await openPlainDestination(options, services, serving, metrics) : given.plain;
   const grpc = given?.address ?? (await port.listen());
@@ -178,16 +170,34 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
       stopWatching();
       core.stopSessions();
       await Promise.all([port.close(CLOSE_GRACE_MS), plain?.close(CLOSE_GRACE_MS), http.close()]);
-      await services.operator.tokenUses.close();
-      await workspaces?.close();
-      await notifications.close();
-      await core.close();
-      await given?.close();
+      await closeParts(options, { core, workspaces, notifications, audit });
       certificateIssuer?.close();
-      await audit.close();
-      await options.backups?.close();
     },
   };
+}
+
+/** Closes what writes to the store, once the ports are closed. */
+async function closeParts(
+  { follower, backups }: CoordinatorOptions,
+  {
+    core,
+    workspaces,
+    notifications,
+    audit,
+  }: {
+    readonly core: Core;
+    readonly workspaces: { close(): Promise<void> } | undefined;
+    readonly notifications: Notifications;
+    readonly audit: CallAudit;
+  },
+): Promise<void> {
+  await core.services.operator.tokenUses.close();
+  await workspaces?.close();
+  await notifications.close();
+  await core.close();
+  await follower?.close();
+  await audit.close();
+  await backups?.close();
 }
 
 function supportSources(
@@ -238,12 +248,13 @@ function openMetrics(
 /** Opens the table of the coordinators, and records which one leads if there can be several. */
 function openCoordinatorTable(
   options: CoordinatorOptions,
-  { events, decides }: Core,
+  { events, services, decides }: Core,
   metrics: Metrics,
 ): CoordinatorTable {
   const { config, store, clock, follower } = options;
   const own = ownPlace(options);
-  const table = new CoordinatorTable({ own, store, clock, decides, sinceMs: store.leadsSinceMs });
+  const onTokenUsed = (id: string): void => services.operator.tokenUses.used(id);
+  const table = new CoordinatorTable({ own, store, clock, decides, onTokenUsed, sinceMs: store.leadsSinceMs });
   if (config.store.etcd === undefined) return table;
   metrics.add((registers) => coordinatorMetrics(table, registers));
   const leader = () => ({ name: own.name, sinceMs: store.leadsSinceMs });
@@ -300,52 +311,33 @@ function openCertificateIssuer({ config, store, vault, clock, authority }: Coord
   return openIssuer({ settings, cluster: authority.cluster, store, vault, clock, randomBytes });
 }
 
+/** The port for HTTP. It answers as a leader's does after `serve`. */
+type LeaderHttp = Pick<HttpServer, "address" | "fetch" | "reload" | "close"> & { serve(): void };
+
+/** Opens the port for HTTP, or prepares to take over the one of the follower that this coordinator was. */
 async function openHttp(
-  { config, store, issuer, clock, dashboardPath = "" }: CoordinatorOptions,
-  parts: Pick<HttpServerOptions, "metrics" | "tls"> & {
-    readonly operator: OperatorOptions;
-    readonly workspaces: LiveWorkspaces | undefined;
-    readonly calls: ApiCallOptions;
-    readonly tokenWatch: TokenWatch;
-    readonly refusal: () => string | undefined;
-    readonly stopping: AbortSignal;
-  },
-): Promise<HttpServer> {
-  const { operator, workspaces, calls, stopping, tokenWatch, refusal, ...rest } = parts;
-  const dashboard = openDashboard({
-    ...{ ...calls, operator, workspaces, clock, tokens: tokenWatch, stopping, randomBytes },
-    ...{ assetsPath: dashboardPath, cluster: config.cluster, podDomain: podDomainOf(config.http) },
-  });
+  { config, store, authority, issuer, clock, dashboardPath, follower }: CoordinatorOptions,
+  { names }: GrpcPort,
+  parts: HttpParts,
+): Promise<LeaderHttp> {
+  const { metrics, refusal } = parts;
   const since = new Date(store.leadsSinceMs ?? clock.nowMs()).toISOString();
-  const server = await startHttpServer({
-    ...rest,
-    listen: hostPort(config.http.listen),
-    otherHosts: dashboard.otherHosts,
+  const { routes, otherHosts, close } = httpRoutes({ ...parts, config, issuer, clock, dashboardPath });
+  const content: HttpContent = {
+    ...{ metrics, routes, otherHosts },
     readiness: () => ({
       ...readiness(store, refusal),
       ...(config.store.etcd && { role: { leads: true, leader: hostname(), since } }),
     }),
-    routes: (app) => {
-      addIdentityRoutes(app, issuer);
-      // Before the routes of objects, which take any plural.
-      addEventRoutes(app, {
-        ...calls,
-        events: operator.events,
-        schedule: clock.schedule,
-        tokens: tokenWatch,
-        stopping,
-      });
-      addCertificateRoutes(app, { ...calls, handlers: certificateHandlers(operator) });
-      addMetricRoutes(app, { ...calls, handlers: metricHandlers(operator.metrics.pushed) });
-      addPlanRoutes(app, { ...calls, ...operator });
-      addObjectRoutes(app, { ...calls, handlers: objectHandlers(operator) });
-      dashboard.addTo(app);
-    },
-  });
+  };
+  const listen = hostPort(config.http.listen);
+  const tls = config.http.tls && { tls: await serverMaterial(authority, httpNamesOf(config.http, names)) };
+  const server = follower?.http ?? (await startHttpServer({ ...content, ...tls, listen }));
   return {
     ...server,
+    serve: () => follower?.http.replace(content),
     close: () => {
-      dashboard.close();
+      close();
       return server.close();
     },
   };

@@ -16,10 +16,11 @@ import { type Control, type ControlOptions, startControl } from "./control/contr
 import { MassLoss } from "./control/eviction/mass-loss.ts";
 import { hasPodsToReplace } from "./control/eviction/pending-eviction.ts";
 import { reportMassLoss } from "./control/eviction/report-mass-loss.ts";
+import { rolloutLimits } from "./control/rollout/rollout-limits.ts";
 import { openDirectory } from "./destination/open-directory.ts";
 import { serviceFailure } from "./destination/service-failure.ts";
 import { readyEndpointCount } from "./endpoints/endpoints.ts";
-import type { EventLimits } from "./events/limits.ts";
+import { eventLimits } from "./events/configured-limits.ts";
 import { recordChanges } from "./events/record-changes.ts";
 import { EventStore } from "./events/recorder.ts";
 import { ObjectFaults } from "./faults/object-faults.ts";
@@ -257,7 +258,6 @@ function controlOptions(
     readonly namespaceRules: NamespaceRules;
   },
 ): ControlOptions {
-  const { progressDeadlineSeconds, placementDeadlineSeconds, stableSeconds } = config.rollout;
   return {
     store,
     state,
@@ -269,11 +269,7 @@ function controlOptions(
     profile: config.profile,
     metrics,
     events,
-    limits: {
-      deadlineMs: progressDeadlineSeconds * 1000,
-      placementMs: placementDeadlineSeconds * 1000,
-      stableMs: stableSeconds * 1000,
-    },
+    limits: rolloutLimits(config),
     tolerations: nodeLimits(config).tolerations,
     rebalance: rebalanceSchedule(config),
     addresses: addressRanges(config),
@@ -284,10 +280,6 @@ function controlOptions(
     routeTrouble: (kind, namespace, name) =>
       troubleText(gateways.statusOf(kind, namespace, name)?.conditions ?? []),
   };
-}
-
-function eventLimits({ events }: CoreOptions["config"]): EventLimits {
-  return { maxCount: events.maxCount, maxBytes: events.maxMegabytes * 1024 * 1024 };
 }
 
 function servicesOptions(

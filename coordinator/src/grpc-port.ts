@@ -4,6 +4,7 @@ import { Server } from "@grpc/grpc-js";
 import type { Logger } from "pino";
 import type { Authority, AuthorityRoll } from "./authority/authority.ts";
 import { type Config, type HostPort, hostPort } from "./config.ts";
+import { httpNamesOf } from "./http/pod-domain.ts";
 import { serverMaterial } from "./identity.ts";
 import { isRevoked } from "./link/enroll.ts";
 import { reachableNames } from "./reachable-at.ts";
@@ -87,7 +88,7 @@ export async function openGrpcPort(options: GrpcPortOptions): Promise<GrpcPort> 
     tls.reload(material);
     observer.material?.(material);
   };
-  const all = [hostPort(config.http.listen).host, ...names];
+  const all = httpNamesOf(config.http, names);
   const cancelRenewal = renewMaterial(reload, authority, all, clock, log);
   followRevocations(options, tls);
   followAuthority(options, tls, async () => reload(await serverMaterial(authority, all)));

@@ -18,7 +18,7 @@ import { maintenanceTask, runMaintenance } from "./maintenance.ts";
 import { readSigningKey } from "./notifications/signing-key.ts";
 import { IdentityIssuer, loadSigningKeys } from "./objects/identity-issuer.ts";
 import { loadKeys } from "./objects/key-file.ts";
-import { openVault, type ResealResult, reseal } from "./objects/open-vault.ts";
+import { hasSecrets, openFollowedVault, openVault, type ResealResult, reseal } from "./objects/open-vault.ts";
 import { openOrFollow } from "./open-cluster-store.ts";
 import { joinCluster } from "./peers/join-cluster.ts";
 import { joinTask, readToken } from "./peers/join-task.ts";
@@ -29,6 +29,7 @@ import { runReplace } from "./replace-store/run-replace.ts";
 import type { DurableStore } from "./store/index.ts";
 import { systemClock } from "./time/clock.ts";
 import { workspaceDefinitions } from "./workspaces/open-workspaces.ts";
+import { WORKSPACE_KIND } from "./workspaces/workspace-kind.ts";
 
 /** A stop that hangs is worse than one that is cut short: everything acknowledged is on disk. */
 const STOP_TIMEOUT_MS = 10_000;
@@ -121,7 +122,8 @@ async function serve({ config, newStore }: CommandLine): Promise<void> {
     log.fatal({ event: "coordinator-failed", err }, "the coordinator ends because of an error");
     process.exit(1);
   };
-  const parts = { ...own, authority, authorityRoll, clock, log, recentLog, onFatal };
+  const audit = await openAuditLog(config.dataDir, clock, log);
+  const parts = { ...own, authority, authorityRoll, audit, clock, log, recentLog, onFatal };
   if (opened.type === "leads") {
     const starting = lead({ ...parts, store });
     // Also while the ports are being opened, a signal ends it in order.
@@ -135,13 +137,25 @@ async function serve({ config, newStore }: CommandLine): Promise<void> {
     return;
   }
   const further = config.workspaces.enabled ? workspaceDefinitions : [];
-  const follower = await startFollower({ ...parts, ...opened, further });
+  const vault = await openFollowedVault(
+    await loadKeys({ ...keyFiles(config), mayMake: false }),
+    store,
+    clock,
+  );
+  const issuer = await openIdentityIssuer(config, store, { mayMake: false });
+  const follower = await startFollower({
+    ...{ ...parts, ...opened, vault, issuer, further },
+    foreignKinds: [WORKSPACE_KIND],
+  });
   status = () => follower.status();
   manager.ready();
   let end = (): Promise<void> => follower.close();
   const stopping = endOnSignal(log, manager, () => end().then(() => store.close()));
   try {
-    await opened.store.lead((leader) => follower.observe(leader));
+    await opened.store.lead(
+      (leader) => follower.observe(leader),
+      () => follower.observe(undefined),
+    );
     const coordinator = await lead({ ...parts, store, follower });
     end = () => coordinator.close();
     status = () => coordinator.status();
@@ -159,23 +173,17 @@ async function lead(
 ): Promise<Coordinator> {
   const { config, store, clock, log } = options;
   if (config.adminTokenFile !== undefined) await ensureAdminToken(config.adminTokenFile, store, clock);
-  const keys = await loadKeys({
-    path: config.secretKeyFile,
-    credentialsDirectory: process.env.CREDENTIALS_DIRECTORY,
-    defaultPath: join(config.dataDir, "keys", "secrets.keys"),
-  });
+  const keys = await loadKeys({ ...keyFiles(config), mayMake: !(await hasSecrets(store)) });
   const vault = await openVault(keys, store);
   reportReseal(await reseal(keys, store), log);
-  const signingKeys = await loadSigningKeys(join(config.dataDir, "keys", "identity.pem"));
+  const issuer = await openIdentityIssuer(config, store, { mayMake: true });
   return startCoordinator({
     ...options,
     epoch: store.epoch,
     lineage: store.lineage,
     clusterId: store.id,
     ...(config.store.etcd && { readKeyFiles: () => readKeyFiles(config.dataDir) }),
-    vault,
-    issuer: new IdentityIssuer({ issuer: config.identityIssuer ?? store.id, keys: signingKeys }),
-    audit: await openAuditLog(config.dataDir, clock, log),
+    ...{ vault, issuer },
     backups: await openBackups(config, { store, clock, log }),
     dashboardPath: dashboardPath(import.meta.dirname),
   });
@@ -191,6 +199,24 @@ function reportReseal({ rewritten, unreadable, stopped }: ResealResult, log: Log
     log.error({ event: "secret-unreadable", key, err: error }, "secret-unreadable");
   if (stopped !== undefined)
     log.error({ event: "secrets-not-encrypted-again", err: stopped }, "secrets-not-encrypted-again");
+}
+
+/** Returns where the keys for secrets are. */
+function keyFiles({ secretKeyFile, dataDir }: CoordinatorOptions["config"]) {
+  return {
+    path: secretKeyFile,
+    credentialsDirectory: process.env.CREDENTIALS_DIRECTORY,
+    defaultPath: join(dataDir, "keys", "secrets.keys"),
+  };
+}
+
+async function openIdentityIssuer(
+  { dataDir, identityIssuer }: CoordinatorOptions["config"],
+  store: Pick<DurableStore, "id">,
+  how: { readonly mayMake: boolean },
+): Promise<IdentityIssuer> {
+  const keys = await loadSigningKeys(join(dataDir, "keys", "identity.pem"), how);
+  return new IdentityIssuer({ issuer: identityIssuer ?? store.id, keys });
 }
 
 /** Ends the process in order on a signal. Returns what is aborted then. */

@@ -15,6 +15,7 @@ import { type OperatorOptions, operatorService } from "./api/operator/service.ts
 import type { DestinationOptions } from "./destination/get.ts";
 import { relayCaller } from "./destination/relay-caller.ts";
 import { destinationService, SharedDestinationService } from "./destination/service.ts";
+import { type ServeHttpOptions, serveHttp } from "./http/passed/serve-http.ts";
 import { SharedAgentService } from "./link/agent-service.ts";
 import { type ConnectOptions, connect } from "./link/connect.ts";
 import { type EnrollOptions, join, renew } from "./link/enroll.ts";
@@ -50,6 +51,7 @@ export interface PortServicesOptions extends ServicesOptions {
   readonly coordinators: CoordinatorTable;
   readonly notifications: Notifications;
   readonly support: SupportSources;
+  readonly http: ServeHttpOptions;
 }
 
 /** Every service of the TLS port. `rpc/access.ts` says who may call what. */
@@ -89,7 +91,10 @@ export function addServices(
   serve(
     server,
     CoordinatorServiceService,
-    { report: async (request, { caller }) => options.coordinators.report(request, caller) },
+    {
+      report: async (request, { caller }) => options.coordinators.report(request, caller),
+      http: (requests, context) => serveHttp(requests, context, options.http),
+    },
     serving,
   );
   serve(

@@ -24,6 +24,7 @@ const LASTING_ABORT_LISTENERS: Readonly<Record<string, string>> = {
     "one listener for each service, for as long as the coordinator follows",
   "coordinator/src/link/history-guard.ts": "added once in the coordinator's life",
   "coordinator/src/link/session-broker.ts": "the signal is the client's call's own",
+  "coordinator/src/rpc/open-calls.ts": "one listener for each method of the server, for its whole life",
   "coordinator/src/rpc/serve.ts": "one listener for each method of the server, for its whole life",
 };
 

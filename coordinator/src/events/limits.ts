@@ -1,4 +1,5 @@
 import type { BackOff } from "@forage/common/back-off";
+
 /** Limits of the event log. */
 export interface EventLimits {
   /** The number of events kept. The oldest are removed first. */

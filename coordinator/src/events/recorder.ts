@@ -1,10 +1,9 @@
 import { backOffMs } from "@forage/common/back-off";
 import { EventRecord } from "@forage/proto/forage/store/v1/store";
 import type { Logger } from "pino";
-import { CoordinatorError } from "../errors.ts";
 import { encodeRecord } from "../model/codec.ts";
 import type { EventInput, EventRecorder } from "../model/event.ts";
-import { eventKey, PREFIXES } from "../model/keys.ts";
+import { eventKey } from "../model/keys.ts";
 import { toEpochMs, toTimestamp } from "../model/timestamp.ts";
 import type { Op, Store } from "../store/index.ts";
 import type { Clock } from "../time/clock.ts";
@@ -18,13 +17,13 @@ import {
   MAX_MESSAGE_LENGTH,
   MAX_PER_WRITE,
   MAX_WAITING,
-  MAX_WATCHERS,
   REFILL_MS,
   RETRY,
 } from "./limits.ts";
 import { ObjectRates } from "./rate.ts";
-import { Retention, readable } from "./retention.ts";
+import { Retention } from "./retention.ts";
 import { SharedRead } from "./shared-read.ts";
+import { readEvents, Watchers } from "./watchers.ts";
 
 export interface EventStoreOptions {
   readonly store: Store;
@@ -61,7 +60,7 @@ export class EventStore implements EventRecorder, EventLog {
   readonly #recent = new RecentEvents();
   readonly #retention: Retention;
   readonly #reads = new SharedRead();
-  readonly #listeners = new Set<() => void>();
+  readonly #watchers = new Watchers();
   /** The waiting events in the order of their recording, by their content. */
   readonly #waiting = new Map<string, Waiting>();
   #newest = 0;
@@ -118,26 +117,12 @@ export class EventStore implements EventRecorder, EventLog {
   }
 
   read(after: number, limit: number): Promise<EventPage> {
-    return this.#reads.read({ after, limit, newest: this.#newest }, () => this.#read(after, limit));
-  }
-
-  async #read(after: number, limit: number): Promise<EventPage> {
-    const { records, more } = await this.#options.store.range(PREFIXES.events, {
-      after: eventKey(after),
-      limit,
-    });
-    const events = records.flatMap(({ key, value }) => readable(key, value) ?? []);
-    return { events, more, through: Math.max(after, ...records.map(({ key }) => sequenceOf(key))) };
+    const { store } = this.#options;
+    return this.#reads.read({ after, limit, newest: this.#newest }, () => readEvents(store, after, limit));
   }
 
   subscribe(listener: () => void): () => void {
-    if (this.#listeners.size >= MAX_WATCHERS)
-      throw new CoordinatorError(
-        "RESOURCE_EXHAUSTED",
-        `${MAX_WATCHERS} others watch events; try again later`,
-      );
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
+    return this.#watchers.add(listener);
   }
 
   stats(): EventStats {
@@ -227,7 +212,7 @@ export class EventStore implements EventRecorder, EventLog {
       );
       return false;
     }
-    for (const listener of this.#listeners) listener();
+    this.#watchers.wake();
     await this.#removeOldest();
     return true;
   }
@@ -339,10 +324,4 @@ function recordOf(
     node: event.node ?? "",
     rolloutId: event.rolloutId ?? "",
   };
-}
-
-/** Returns the number of an event's key. 0 for a key that holds none. */
-function sequenceOf(key: string): number {
-  const sequence = Number(key.slice(PREFIXES.events.length));
-  return Number.isSafeInteger(sequence) ? sequence : 0;
 }

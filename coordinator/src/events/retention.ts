@@ -116,6 +116,8 @@ export function readable(key: string, value: Uint8Array): EventRecord | undefine
   }
 }
 
-function sequenceOf(key: string): number {
-  return Number(key.slice(PREFIXES.events.length));
+/** Returns the number of an event's key. 0 for a key that holds none. */
+export function sequenceOf(key: string): number {
+  const sequence = Number(key.slice(PREFIXES.events.length));
+  return Number.isSafeInteger(sequence) ? sequence : 0;
 }

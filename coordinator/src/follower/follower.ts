@@ -1,17 +1,23 @@
 import type { ServiceDefinition } from "@grpc/grpc-js";
 import type { Logger } from "pino";
+import { type AuditLog, NO_AUDIT_LOG } from "../audit/audit-log.ts";
 import type { Authority } from "../authority/authority.ts";
 import { type Config, type HostPort, hostPort } from "../config.ts";
 import { watchStore } from "../control/store-watchdog.ts";
 import type { Directory } from "../destination/directory.ts";
 import { openDirectory } from "../destination/open-directory.ts";
 import { type PlainDestination, startPlainDestination } from "../destination/plain-listener.ts";
-import { type GrpcPort, openGrpcPort } from "../grpc-port.ts";
-import { type HttpServer, type Readiness, startHttpServer } from "../http/server.ts";
-import { serverMaterial } from "../identity.ts";
+import { eventLimits } from "../events/configured-limits.ts";
+import { FollowedEvents } from "../events/followed-events.ts";
+import { type GrpcPort, openGrpcPort, type PortObserver } from "../grpc-port.ts";
+import type { HttpServer } from "../http/server.ts";
 import { nodeLimits } from "../link/node-limits.ts";
+import type { IdentityIssuer } from "../objects/identity-issuer.ts";
+import type { Vault } from "../objects/vault.ts";
 import { ownPlace } from "../peers/own-place.ts";
 import { reportToLeader } from "../peers/report-to-leader.ts";
+import { TokensUsed } from "../peers/tokens-used.ts";
+import { CallAudit } from "../rpc/call-audit.ts";
 import type { ServeOptions } from "../rpc/serve.ts";
 import {
   addDestination,
@@ -20,13 +26,17 @@ import {
   ownDefinitions,
   servedDefinitions,
 } from "../services.ts";
+import type { ClusterView } from "../state/cluster-view.ts";
 import { openView } from "../state/open-view.ts";
 import type { FollowedStore, Leader } from "../store/index.ts";
 import type { Clock } from "../time/clock.ts";
 import type { FollowedView } from "./followed-view.ts";
+import { openFollowerHttp } from "./follower-http.ts";
 import { createFollowerMetrics } from "./follower-metrics.ts";
 import { forward } from "./forward.ts";
 import { LeaderLink } from "./leader-link.ts";
+import { type OwnMethods, ownMethods } from "./own-methods.ts";
+import { BEHIND_MS, followerReadiness } from "./readiness.ts";
 import { showStoredHealth } from "./stored-health.ts";
 
 export interface FollowerOptions {
@@ -35,8 +45,15 @@ export interface FollowerOptions {
   /** This coordinator's id. */
   readonly self: string;
   readonly authority: Authority;
+  readonly vault: Vault;
+  /** The public keys of pods' identity tokens. */
+  readonly issuer: Pick<IdentityIssuer, "issuer" | "publicKeys">;
+  /** The record of calls that are served here. Default: none. */
+  readonly audit?: AuditLog;
   /** Services of optional parts of the coordinator that leads. */
   readonly further: readonly ServiceDefinition[];
+  /** Kinds of workloads whose pods an optional part creates. */
+  readonly foreignKinds: readonly string[];
   /** The addresses of this host, for the certificate of the gRPC port. Default: none. */
   readonly hostAddresses?: readonly string[];
   readonly clock: Clock;
@@ -44,115 +61,144 @@ export interface FollowerOptions {
   readonly onFatal: (error: unknown) => void;
 }
 
-/** A coordinator that follows. Its view, its ports and the look-ups on them stay open when it becomes the leader. */
+/** A coordinator that follows. Its view, its ports and what is open on them stay when it becomes the leader. */
 export interface Follower extends FollowedView {
   readonly port: GrpcPort;
   readonly address: HostPort;
+  readonly http: HttpServer;
   readonly plain: PlainDestination | undefined;
   /** Aborted when the coordinator stops. */
   readonly stopping: AbortController;
-  /** Takes in the coordinator that leads. */
-  observe(leader: Leader): void;
+  /** Takes in the coordinator that leads. Undefined: none does. */
+  observe(leader: Leader | undefined): void;
   /** Returns what this coordinator does in one line. */
   status(): string;
-  /** Ends what a coordinator does only while another one leads, and leaves the services of the port to the caller. */
-  handOver(): Promise<void>;
+  /**
+   * Ends what a coordinator does only while another one leads. The caller adds its own services to the port before it waits for
+   * anything: there are none in between.
+   */
+  handOver(): void;
   /** Ends everything. */
   close(): Promise<void>;
 }
 
-/** The store is behind when it was not known to be complete for so long. It is read every second. */
-const BEHIND_MS = 5_000;
 /** Time for clients to take in the end of their streams. */
 const CLOSE_GRACE_MS = 1_000;
+/** The view has what was written within milliseconds, unless etcd answers the leader only. */
+const REACHED_MS = 1_000;
 
-/**
- * Serves while another coordinator leads: Destination, health and reflection from its own view of the store. All other calls
- * are passed on to the leader.
- */
+/** Serves while another coordinator leads: what it can from its own view of the store. All other calls are passed on to the leader. */
 export async function startFollower(options: FollowerOptions): Promise<Follower> {
   const { config, store, authority, clock, log, self, onFatal } = options;
   const defer = (run: () => void): void => void setImmediate(run);
   const over = new AbortController();
   // Unreadable records are in the log, and the leader records them as events.
-  const events = { record: () => {} };
-  const { state, following } = await openView({ store, log, onFatal }, events, over.signal);
+  const noEvents = { record: () => {} };
+  const { state, following } = await openView({ store, log, onFatal }, noEvents, over.signal);
   const { recoveryMs } = nodeLimits(config);
   const { monotonicMs } = clock;
   const stopHealth = showStoredHealth({ state, monotonicMs, recoveryMs, defer });
   const directory = openDirectory(state, { config, defer });
   const stopWatching = watchStore({ store, clock, onBroken: onFatal });
   const link = new LeaderLink({ authority, self, clock });
+  const stopping = new AbortController();
+  const { port, metrics, audit, tokensUsed, serving } = await openServing(options, state, stopping.signal);
+  const leaving = new AbortController();
+  const limits = eventLimits(config);
+  const events = await FollowedEvents.open({ store, limits, onFatal }, over.signal);
+  const isBehind = (): boolean => store.behindMs > BEHIND_MS;
+  const own = ownMethods({ ...options, state, events, isBehind }, serving);
+  const parts = { port, link, directory, serving, own, state, leaving: leaving.signal };
+  const definitions = addFollowerServices(options, parts);
+  const place = ownPlace(options);
+  let isProven = false;
+  const stopReporting = reportToLeader({
+    ...{ own: place, store, clock, log, tokensUsed },
+    client: (signal) => link.client(signal),
+    onAnswer: ({ decides }) => {
+      isProven ||= decides;
+    },
+  });
+  const readiness = () => followerReadiness(store, link.leader);
+  const http = await openFollowerHttp(options, {
+    ...{ port, metrics, readiness, events, isBehind, handlers: own.handlers, stopping: stopping.signal },
+    calls: { identify: port.tokens, observe: metrics.observeCall, monotonicMs, audit },
+    client: (signal, patienceMs) => link.client(signal, patienceMs),
+    reached: (revision) => reached(state, revision, clock),
+  });
+  port.observer.material = (material) => http.reload(material);
+  const plain = await openPlain(options, directory, serving);
+  const address = await port.listen();
+  log.info({ event: "coordinator-follows", grpc: address, revision: store.revision }, "coordinator-follows");
+  let isFollowing = true;
+  const leave = (): void => {
+    isFollowing = false;
+    stopHealth();
+    stopWatching();
+    stopReporting();
+  };
+  return {
+    ...{ state, directory, port, address, http, plain, stopping },
+    get isProven() {
+      return isProven;
+    },
+    observe: (leader) => observe(leader, link, log),
+    status: () => `following: ${link.leader?.name ?? "another coordinator"} leads`,
+    handOver: () => {
+      leave();
+      for (const definition of definitions) port.server.removeService(definition);
+      leaving.abort();
+      // Calls that wait for a leader are served by this coordinator's own port.
+      link.observe({ holder: self, ...place });
+    },
+    close: async () => {
+      stopping.abort();
+      const leads = !isFollowing;
+      if (isFollowing) leave();
+      leaving.abort();
+      link.close();
+      const ports = leads ? [] : [port.close(CLOSE_GRACE_MS), plain?.close(CLOSE_GRACE_MS), http.close()];
+      await Promise.all(ports);
+      over.abort();
+      await following;
+      own.close();
+      directory.close();
+      if (!leads) await audit.close();
+    },
+  };
+}
+
+function observe(leader: Leader | undefined, link: LeaderLink, log: Logger): void {
+  const { name = "none", addresses } = leader ?? {};
+  if (leader?.holder !== link.leader?.holder)
+    log.info({ event: "leader-seen", leader: name, addresses }, "leader-seen");
+  link.observe(leader);
+}
+
+/** Opens the port, and what observes the calls on it. */
+async function openServing(options: FollowerOptions, state: ClusterView, stopping: AbortSignal) {
+  const { store, log, clock } = options;
+  const { monotonicMs } = clock;
   const port = await openGrpcPort({ ...options, state });
   const metrics = createFollowerMetrics({
     behindMs: () => store.behindMs,
     revision: () => store.revision,
     connections: () => port.stats(),
   });
+  const audit = new CallAudit({ log: options.audit ?? NO_AUDIT_LOG, monotonicMs });
+  const tokensUsed = new TokensUsed();
   Object.assign(port.observer, {
     call: metrics.observeCall,
     cut: (why: string) => metrics.observeCut("grpc", why),
-  });
-  const stopping = new AbortController();
-  const leaving = new AbortController();
+    refused: (...refusal: Parameters<CallAudit["refused"]>) => audit.refused(...refusal),
+    tokenUsed: (id: string) => tokensUsed.used(id),
+  } satisfies PortObserver);
   const { identify, peerOf, tokenWatch: tokens, streamOf } = port;
   const serving: ServeOptions = {
-    ...{ identify, peerOf, log, tokens, streamOf, monotonicMs },
+    ...{ identify, peerOf, log, tokens, streamOf, monotonicMs, audit, stopping },
     observe: metrics.observeCall,
-    stopping: stopping.signal,
   };
-  const definitions = addFollowerServices(options, {
-    port,
-    link,
-    directory,
-    serving,
-    leaving: leaving.signal,
-  });
-  let isProven = false;
-  const stopReporting = reportToLeader({
-    own: ownPlace(options),
-    ...{ store, clock, log },
-    client: (signal) => link.client(signal),
-    onAnswer: ({ decides }) => {
-      isProven ||= decides;
-    },
-  });
-  const http = await openHttp(options, port, metrics, () => readinessOf(store, link));
-  port.observer.material = (material) => http.reload(material);
-  const plain = await openPlain(options, directory, serving);
-  const address = await port.listen();
-  log.info({ event: "coordinator-follows", grpc: address, revision: store.revision }, "coordinator-follows");
-  const leave = async (): Promise<void> => {
-    stopHealth();
-    stopWatching();
-    leaving.abort();
-    stopReporting();
-    link.close();
-    await http.close();
-  };
-  return {
-    ...{ state, directory, port, address, plain, stopping },
-    get isProven() {
-      return isProven;
-    },
-    observe: (leader) => {
-      if (leader.holder !== link.leader?.holder)
-        log.info({ event: "leader-seen", leader: leader.name, addresses: leader.addresses }, "leader-seen");
-      link.observe(leader);
-    },
-    status: () => `following: ${link.leader?.name ?? "another coordinator"} leads`,
-    handOver: async () => {
-      await leave();
-      for (const definition of definitions) port.server.removeService(definition);
-    },
-    close: async () => {
-      stopping.abort();
-      await Promise.all([leave(), port.close(CLOSE_GRACE_MS), plain?.close(CLOSE_GRACE_MS)]);
-      over.abort();
-      await following;
-      directory.close();
-    },
-  };
+  return { port, metrics, audit, tokensUsed, serving };
 }
 
 /** Returns the services that were added. */
@@ -163,10 +209,12 @@ function addFollowerServices(
     readonly link: LeaderLink;
     readonly directory: Directory;
     readonly serving: ServeOptions;
+    readonly own: OwnMethods;
+    readonly state: ClusterView;
     readonly leaving: AbortSignal;
   },
 ): readonly ServiceDefinition[] {
-  const { port, link, directory, serving, leaving } = parts;
+  const { port, link, directory, serving, leaving, own, state } = parts;
   const { server, identify, peerOf } = port;
   const notForwarded = [...ownDefinitions, ...leaderDefinitions];
   const forwarded = [...servedDefinitions, ...further].filter((it) => !notForwarded.includes(it));
@@ -175,29 +223,25 @@ function addFollowerServices(
     forward(server, definition, {
       ...{ identify, peerOf, log, monotonicMs, stopping: leaving },
       ...(observe && { observe }),
-      client: (signal) => link.client(signal),
+      client: (signal, patienceMs) => link.client(signal, patienceMs),
+      own: own.methods,
+      reached: (revision) => reached(state, revision, clock),
     });
   const all = [...ownDefinitions, ...forwarded];
-  const health = { health: () => ({ status: readinessOf(store, link).ready ? "ok" : "behind" }) };
+  const health = {
+    health: () => ({ status: followerReadiness(store, link.leader).ready ? "ok" : "behind" }),
+  };
   addStandardServices(server, all, { store: health, clock }, serving);
   addDestination(server, { directory, authorize: true }, serving);
   return all;
 }
 
-async function openHttp(
-  { config, authority }: FollowerOptions,
-  { names }: GrpcPort,
-  metrics: ReturnType<typeof createFollowerMetrics>,
-  readiness: () => Readiness,
-): Promise<HttpServer> {
-  const listen = hostPort(config.http.listen);
-  return startHttpServer({
-    ...{ listen, metrics, readiness },
-    ...(config.http.tls && { tls: await serverMaterial(authority, [listen.host, ...names]) }),
-    routes: (app) => {
-      app.all("*", (c) => c.json({ error: "another coordinator leads and serves the JSON API" }, 503));
-    },
-  });
+/** Resolves once the view has the revision, or after a second: the caller's next read is then older than its write. */
+async function reached(state: ClusterView, revision: number, { schedule }: Clock): Promise<void> {
+  const late = Promise.withResolvers<void>();
+  const cancel = schedule(REACHED_MS, late.resolve);
+  await Promise.race([state.reached(revision), late.promise]);
+  cancel();
 }
 
 function openPlain({ config, clock }: FollowerOptions, directory: Directory, serving: ServeOptions) {
@@ -207,22 +251,4 @@ function openPlain({ config, clock }: FollowerOptions, directory: Directory, ser
     { directory, authorize: false },
     { ...serving, schedule: clock.schedule },
   );
-}
-
-function readinessOf(store: FollowedStore, { leader }: LeaderLink): Readiness {
-  const { behindMs } = store;
-  const role = {
-    leads: false,
-    ...(leader && { leader: leader.name }),
-    behindSeconds: Math.round(behindMs / 100) / 10,
-  };
-  const health = store.health();
-  const broken =
-    health.status === "read-only" && health.reason === "io-error" ? [`store: ${health.message}`] : [];
-  const behind =
-    behindMs > BEHIND_MS
-      ? [`the store was not read for ${Math.round(behindMs / 1000)} s: etcd does not answer`]
-      : [];
-  const reasons = [...broken, ...behind];
-  return { ready: reasons.length === 0, reasons, role };
 }

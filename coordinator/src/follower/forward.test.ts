@@ -12,9 +12,11 @@ import {
   status,
 } from "@grpc/grpc-js";
 import { pino } from "pino";
+import { waitFor } from "../../../hack/lib/wait-for.ts";
 import type { Caller } from "../rpc/caller.ts";
 import { FORWARDED_CALLER_KEY, FORWARDED_PEER_KEY } from "../rpc/forwarded-caller.ts";
-import { forward } from "./forward.ts";
+import { REVISION_KEY } from "../rpc/revision-trailer.ts";
+import { type ForwardOptions, forward, type Place } from "./forward.ts";
 
 const PATH = "/test.Echo/Talk";
 const asIs = (bytes: Buffer): Buffer => bytes;
@@ -124,6 +126,89 @@ test("calls end with UNAVAILABLE when the leader is gone, changes or isn't found
   assert.equal(await codeOf(stopped), status.UNAVAILABLE);
 });
 
+test("a method with a handler of its own is served here, passed on, or served here when the leader is lost", async (t) => {
+  const served: string[] = [];
+  const serve = (call: Call, first: Buffer | undefined): void => {
+    served.push(String(first));
+    call.write(Buffer.from("here"));
+    call.end();
+  };
+  const placeOf = (first: Buffer) => String(first) as Place;
+  const own = new Map([[PATH, { serve, placeOf, isStream: false }]]);
+  const world = await start(
+    t,
+    (call) => {
+      call.on("data", (message: Buffer) => call.write(Buffer.from(`leader got ${message}`)));
+      call.on("end", () => call.end());
+    },
+    { own },
+  );
+  const ask = async (first: Place): Promise<string> => {
+    const stream = world.call();
+    stream.end(Buffer.from(first));
+    return (await stream.toArray()).map(String).join();
+  };
+  assert.equal(await ask("here"), "here");
+  assert.equal(await ask("leader"), "leader got leader");
+  assert.equal(await ask("leader-first"), "leader got leader-first");
+  assert.deepEqual([served, world.calls.length], [["here"], 2]);
+  world.upstream.forceShutdown();
+  assert.equal(await ask("leader-first"), "here");
+  await assert.rejects(ask("leader"), { code: status.UNAVAILABLE });
+});
+
+test("a stream of states goes on here when the leader is lost, and an answer that has begun does not", async (t) => {
+  for (const isStream of [true, false]) {
+    const serve = (call: Call): void => {
+      call.write(Buffer.from("here"));
+      call.end();
+    };
+    const own = new Map([[PATH, { serve, placeOf: () => "leader-first" as const, isStream }]]);
+    const world = await start(t, (call) => call.on("data", () => call.write(Buffer.from("leader"))), { own });
+    const stream = world.call();
+    stream.write(Buffer.from("a"));
+    const parts = stream[Symbol.asyncIterator]();
+    assert.equal(String((await parts.next()).value), "leader");
+    world.upstream.forceShutdown();
+    if (isStream) assert.equal(String((await parts.next()).value), "here");
+    else await assert.rejects(parts.next(), { code: status.UNAVAILABLE });
+  }
+});
+
+test("a call that has written ends once this coordinator has what it wrote", async (t) => {
+  const revision = Promise.withResolvers<void>();
+  const asked: number[] = [];
+  const world = await start(
+    t,
+    (call) => {
+      const trailers = new Metadata();
+      trailers.set(REVISION_KEY, "42");
+      trailers.set("trailer", "end");
+      call.on("data", () => call.end(trailers));
+    },
+    {
+      reached: (it) => {
+        asked.push(it);
+        return revision.promise;
+      },
+    },
+  );
+  const stream = world.call();
+  let isOver = false;
+  const ended = new Promise<Metadata>((resolve) =>
+    stream.resume().on("status", ({ metadata }) => {
+      isOver = true;
+      resolve(metadata);
+    }),
+  );
+  stream.end(Buffer.from("a"));
+  await waitFor(() => asked.length === 1, { what: "the leader has answered", limitMs: 10_000 });
+  assert.deepEqual([asked, isOver], [[42], false]);
+  revision.resolve();
+  const trailers = await ended;
+  assert.deepEqual([trailers.get("trailer"), trailers.get(REVISION_KEY)], [["end"], []]);
+});
+
 function codeOf(stream: ClientDuplexStream<Buffer, Buffer>): Promise<number> {
   stream.on("error", () => {});
   stream.resume();
@@ -131,7 +216,11 @@ function codeOf(stream: ClientDuplexStream<Buffer, Buffer>): Promise<number> {
 }
 
 /** A leader, a server that passes calls on to it, and a client of that one. */
-async function start(t: TestContext, handle: (call: Call) => void) {
+async function start(
+  t: TestContext,
+  handle: (call: Call) => void,
+  more: Pick<ForwardOptions, "own" | "reached"> = {},
+) {
   const calls: Call[] = [];
   const upstream = new Server();
   upstream.addService(
@@ -157,6 +246,7 @@ async function start(t: TestContext, handle: (call: Call) => void) {
       stopping: stopping.signal,
       log: pino({ level: "silent" }),
       monotonicMs: () => performance.now(),
+      ...more,
     },
   );
   const client = await connect(t, server);

@@ -4,34 +4,54 @@ import {
   type handleBidiStreamingCall,
   Metadata,
   type Server,
-  type ServerDuplexStream,
   type ServiceDefinition,
   type StatusObject,
   status,
 } from "@grpc/grpc-js";
+import type { BytesCall, BytesHandler } from "../rpc/bytes-handler.ts";
 import { begin, type CallObserver } from "../rpc/call-observer.ts";
 import { encodeCaller, FORWARDED_CALLER_KEY, FORWARDED_PEER_KEY } from "../rpc/forwarded-caller.ts";
+import { takeRevision } from "../rpc/revision-trailer.ts";
 import type { ServeOptions } from "../rpc/serve.ts";
 import { toServiceError } from "../rpc/status.ts";
 import { markOfLeader } from "./of-leader.ts";
+
+/** A method that this coordinator can serve itself. */
+export interface OwnMethod {
+  readonly serve: BytesHandler;
+  /** Whether it answers with a stream that begins with the present state, so that another one can go on with it. */
+  readonly isStream: boolean;
+  /** Returns where a call with this first message is served. */
+  readonly placeOf: (first: Buffer) => Place;
+}
+
+/** `leader-first`: here if the leader can't be reached. The call must only read, and have one request. */
+export type Place = "here" | "leader" | "leader-first";
 
 export interface ForwardOptions extends CallObserver {
   readonly identify: ServeOptions["identify"];
   /** Returns the address of the client. */
   readonly peerOf: NonNullable<ServeOptions["peerOf"]>;
-  /** Returns a channel to the coordinator that leads. */
-  readonly client: (signal: AbortSignal) => Promise<Client>;
-  /** Aborted when this coordinator stops or leads: calls that were passed on then end with UNAVAILABLE. */
+  /** Returns a channel to the coordinator that leads. Waits for it this long, or for the usual time. */
+  readonly client: (signal: AbortSignal, patienceMs?: number) => Promise<Client>;
+  /** Aborted when another coordinator leads, perhaps this one: calls that the former one has received end with UNAVAILABLE. */
   readonly stopping: AbortSignal;
+  /** The methods that this coordinator can serve itself, by their paths. Default: none. */
+  readonly own?: ReadonlyMap<string, OwnMethod>;
+  /** Waits a moment until this coordinator has the leader's writes up to the revision. Default: no call waits. */
+  readonly reached?: (revision: number) => Promise<void>;
+  /** Called with each stream of the path once it is passed on. Returns what to do at its end. */
+  readonly onPassed?: ((path: string, call: BytesCall) => (() => void) | undefined) | undefined;
 }
 
-type Bytes = ServerDuplexStream<Buffer, Buffer>;
 type Upstream = ClientDuplexStream<Buffer, Buffer>;
 
 /** Headers that belong to one connection, or that only this coordinator may set. */
 const OWN_HEADERS = /^(:|grpc-|te$|content-type$|user-agent$|host$|forage-forwarded-)/;
+/** A call that can be served here waits no longer for the leader. A connected channel needs no time. */
+const OWN_PATIENCE_MS = 300;
 
-/** Registers the service so that each call is passed on to the coordinator that leads, as bytes. */
+/** Registers the service so that each call is passed on to the coordinator that leads, as bytes, unless it is served here. */
 export function forward(server: Server, definition: ServiceDefinition, options: ForwardOptions): void {
   const methods = Object.entries(definition).map(([name, { path }]) => {
     const bytes = {
@@ -46,11 +66,12 @@ export function forward(server: Server, definition: ServiceDefinition, options: 
   // One listener for all calls, because each one of a signal makes the next slower.
   const open: OpenCalls = new Set();
   options.stopping.addEventListener("abort", () => stopAll(open), { once: true });
-  const handlers = methods.map(([name, { path }]) => [name, forwarding(path, open, options)] as const);
+  const handlers = methods.map(([name, { path }]) => [name, handling(path, open, options)] as const);
   server.addService(Object.fromEntries(methods), Object.fromEntries(handlers));
 }
 
 type Finish = (result: Partial<StatusObject>) => void;
+/** The calls that the leader has received. */
 type OpenCalls = Set<Finish>;
 
 function stopAll(open: OpenCalls): void {
@@ -58,54 +79,114 @@ function stopAll(open: OpenCalls): void {
     finish({ code: status.UNAVAILABLE, details: "the coordinator that leads changes: try again" });
 }
 
-function forwarding(
+function handling(
   path: string,
   calls: OpenCalls,
   options: ForwardOptions,
 ): handleBidiStreamingCall<Buffer, Buffer> {
-  return (call) => {
-    const gone = new AbortController();
-    let upstream: Upstream | undefined;
-    const leave = (): void => {
-      calls.delete(finish);
-      gone.abort();
-      upstream?.cancel();
-    };
-    const done = begin(path, options);
-    const finish = once((result: Partial<StatusObject>) => {
-      leave();
-      done(result.code ?? status.OK);
-      if ((result.code ?? status.OK) === status.OK) call.end(result.metadata);
-      else call.emit("error", { ...(upstream ? markOfLeader(result) : result), message: result.details });
+  const own = options.own?.get(path);
+  if (own === undefined) return (call) => pass(call, { path, calls, options });
+  return (call) =>
+    onFirst(call, (first) => {
+      const place = own.placeOf(first);
+      if (place === "here") own.serve(call, first);
+      else if (place === "leader") pass(call, { path, calls, options });
+      else
+        pass(call, {
+          path,
+          calls,
+          options,
+          instead: { run: () => own.serve(call, first), evenLater: own.isStream },
+        });
     });
-    call.on("cancelled", leave);
-    call.on("error", leave);
-    calls.add(finish);
-    if (options.stopping.aborted) stopAll(calls);
-    open(call, path, gone.signal, options)
-      .then((opened) => {
-        upstream = opened;
-        connect(call, opened, gone.signal, finish);
-        if (gone.signal.aborted) opened.cancel();
-      })
-      .catch((error: unknown) => finish(toServiceError(error)));
+}
+
+/** Reads the first message and puts it back. A call that ends before is left to the leader to refuse, as an empty message. */
+function onFirst(call: BytesCall, take: (first: Buffer) => void): void {
+  const onData = (first: Buffer): void => {
+    call.off("end", onEnd);
+    call.pause();
+    call.unshift(first);
+    take(first);
   };
+  const onEnd = (): void => {
+    call.off("data", onData);
+    call.emit("error", { code: status.INTERNAL, details: "the call has no message" });
+  };
+  call.once("end", onEnd);
+  call.once("data", onData);
+}
+
+interface Passing {
+  readonly path: string;
+  readonly calls: OpenCalls;
+  readonly options: ForwardOptions;
+  /** Serves the call here. `evenLater`: also after the leader has sent messages. */
+  readonly instead?: { readonly run: () => void; readonly evenLater: boolean };
+}
+
+/** Passes the call on. */
+function pass(call: BytesCall, { path, calls, options, instead }: Passing): void {
+  const gone = new AbortController();
+  let upstream: Upstream | undefined;
+  let ended: (() => void) | undefined;
+  let isAnswered = false;
+  const leave = (): void => {
+    calls.delete(finish);
+    gone.abort();
+    upstream?.cancel();
+    ended?.();
+    ended = undefined;
+  };
+  const done = begin(path, options);
+  const finish = once((result: Partial<StatusObject>) => {
+    const isOver = gone.signal.aborted;
+    leave();
+    const code = result.code ?? status.OK;
+    const isLost = code === status.UNAVAILABLE && !isOver;
+    if (isLost && instead !== undefined && (instead.evenLater || !isAnswered)) return instead.run();
+    done(code);
+    if (code === status.OK) end(call, result, options);
+    else call.emit("error", { ...(upstream ? markOfLeader(result) : result), message: result.details });
+  });
+  call.on("cancelled", leave);
+  call.on("error", leave);
+  open(call, path, gone.signal, options, instead === undefined ? undefined : OWN_PATIENCE_MS)
+    .then((opened) => {
+      upstream = opened;
+      calls.add(finish);
+      opened.once("data", () => {
+        isAnswered = true;
+      });
+      connect(call, opened, gone.signal, finish);
+      ended = options.onPassed?.(path, call);
+      if (gone.signal.aborted) leave();
+    })
+    .catch((error: unknown) => finish(toServiceError(error)));
+}
+
+/** Ends the call once this coordinator has what the call has written, so that the caller's next call can be served here. */
+function end(call: BytesCall, { metadata }: Partial<StatusObject>, { reached }: ForwardOptions): void {
+  const revision = takeRevision(metadata);
+  if (revision === undefined || reached === undefined) call.end(metadata);
+  else void reached(revision).finally(() => call.end(metadata));
 }
 
 async function open(
-  call: Bytes,
+  call: BytesCall,
   path: string,
   signal: AbortSignal,
   options: ForwardOptions,
+  patienceMs: number | undefined,
 ): Promise<Upstream> {
   const metadata = forwardedMetadata(call, options);
-  const client = await options.client(signal);
+  const client = await options.client(signal, patienceMs);
   const deadline = call.getDeadline();
   return client.makeBidiStreamRequest(path, asIs, asIs, metadata, { deadline });
 }
 
 /** Passes on the caller's own headers, the address that the call comes from and, unless a token is among the headers, who the caller is. */
-function forwardedMetadata(call: Bytes, { identify, peerOf }: ForwardOptions): Metadata {
+function forwardedMetadata(call: BytesCall, { identify, peerOf }: ForwardOptions): Metadata {
   const metadata = new Metadata();
   for (const key of Object.keys(call.metadata.getMap())) {
     if (OWN_HEADERS.test(key)) continue;
@@ -117,7 +198,7 @@ function forwardedMetadata(call: Bytes, { identify, peerOf }: ForwardOptions): M
   return metadata;
 }
 
-function connect(call: Bytes, upstream: Upstream, signal: AbortSignal, finish: Finish): void {
+function connect(call: BytesCall, upstream: Upstream, signal: AbortSignal, finish: Finish): void {
   let ended = false;
   let result: StatusObject | undefined;
   const settle = (): void => {
@@ -145,12 +226,14 @@ function connect(call: Bytes, upstream: Upstream, signal: AbortSignal, finish: F
 }
 
 /** Writes what is read, and stops reading while the other side takes nothing. */
-function flow(from: Bytes | Upstream, to: Bytes | Upstream): void {
+function flow(from: BytesCall | Upstream, to: BytesCall | Upstream): void {
   from.on("data", (message: Buffer) => {
     if (!to.writable || to.write(message)) return;
     from.pause();
     to.once("drain", () => from.resume());
   });
+  // The read of the first message has paused it.
+  from.resume();
 }
 
 function once<T>(run: (value: T) => void): (value: T) => void {

@@ -7,7 +7,10 @@ const CACHE_SECONDS = 300;
 const HEADERS = { "cache-control": `public, max-age=${CACHE_SECONDS}` };
 
 /** Serves what verifiers of pods' identity tokens need. These are public keys only, so callers need no credentials. */
-export function addIdentityRoutes(app: Hono<{ Bindings: HttpBindings }>, issuer: IdentityIssuer): void {
+export function addIdentityRoutes(
+  app: Hono<{ Bindings: HttpBindings }>,
+  issuer: Pick<IdentityIssuer, "issuer" | "publicKeys">,
+): void {
   app.get("/.well-known/jwks.json", (c) => c.json({ keys: issuer.publicKeys() }, 200, HEADERS));
   app.get("/.well-known/openid-configuration", (c) => {
     const base = issuer.issuer.startsWith("https://")

@@ -26,17 +26,21 @@ export interface CoordinatorRole {
   readonly behindSeconds?: number;
 }
 
-export interface HttpServerOptions {
-  readonly listen: HostPort;
+/** The answers of the port. */
+export interface HttpContent {
   readonly metrics: Metrics;
   readonly readiness: () => Readiness;
   /** Further routes. */
   readonly routes?: (app: Hono<{ Bindings: HttpBindings }>) => void;
+  /** Undefined: every host name leads to the routes. */
+  readonly otherHosts?: OtherHosts | undefined;
+}
+
+export interface HttpServerOptions extends HttpContent {
+  readonly listen: HostPort;
   /** Undefined: plain text. */
   readonly tls?: HttpTls;
   readonly limits?: Partial<ConnectionLimits>;
-  /** Undefined: every host name leads to the routes. */
-  readonly otherHosts?: OtherHosts | undefined;
 }
 
 /** A certificate with its chain and its key, PEM. */
@@ -49,32 +53,35 @@ export interface HttpServer {
   readonly address: HostPort;
   /** Replaces the certificate for new connections. */
   reload(tls: HttpTls): void;
+  /** Replaces the answers to requests that begin from now on. */
+  replace(content: HttpContent): void;
+  /** Answers a request that did not come through the port. */
+  readonly fetch: HttpFetch;
   close(): Promise<void>;
 }
 
-/** Serves health, readiness and metrics. They reveal nothing about what is deployed, so callers need no credentials. */
+export type HttpFetch = (request: Request, env: HttpBindings) => Response | Promise<Response>;
+
+/** Opens the port for HTTP. */
 export async function startHttpServer(options: HttpServerOptions): Promise<HttpServer> {
-  const { metrics, readiness, listen } = options;
-  const app = new Hono<{ Bindings: HttpBindings }>();
-  app.get("/healthz", (c) => c.text("ok\n"));
-  app.get("/readyz", (c) => {
-    const { ready, ...more } = readiness();
-    return c.json({ ready, ...more }, ready ? 200 : 503);
-  });
-  app.get("/metrics", async (c) =>
-    c.body(await metrics.render(), 200, { "content-type": metrics.contentType }),
-  );
-  options.routes?.(app);
-  const { otherHosts } = options;
-  const server = makeServer(options, getRequestListener(app.fetch));
+  let app = appOf(options);
+  let { otherHosts } = options;
+  const fetch: HttpFetch = (request, env) => app.fetch(request, env);
+  const own = getRequestListener((request, env) => fetch(request, env as HttpBindings));
+  const server = makeServer(options.tls, own, () => otherHosts);
   const limits = { ...DEFAULT_CONNECTION_LIMITS, ...options.limits };
   const places = new ConnectionPlaces(limits);
   server.maxConnections = limits.maxConnections;
   server.on("connection", (socket) => places.add(socket));
   server.prependListener("request", (request, response) => places.use(request, response));
-  const address = await listening(server, listen);
+  const address = await listening(server, options.listen);
   return {
     address,
+    fetch,
+    replace: (content) => {
+      app = appOf(content);
+      otherHosts = content.otherHosts;
+    },
     reload: ({ chainPem, keyPem }) => {
       if ("setSecureContext" in server) server.setSecureContext({ cert: chainPem, key: keyPem });
     },
@@ -87,14 +94,31 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   };
 }
 
+/** Answers health, readiness and metrics. They reveal nothing about what is deployed, so callers need no credentials. */
+function appOf({ metrics, readiness, routes }: HttpContent): Hono<{ Bindings: HttpBindings }> {
+  const app = new Hono<{ Bindings: HttpBindings }>();
+  app.get("/healthz", (c) => c.text("ok\n"));
+  app.get("/readyz", (c) => {
+    const { ready, ...more } = readiness();
+    return c.json({ ready, ...more }, ready ? 200 : 503);
+  });
+  app.get("/metrics", async (c) =>
+    c.body(await metrics.render(), 200, { "content-type": metrics.contentType }),
+  );
+  routes?.(app);
+  return app;
+}
+
 const TIMEOUTS = { requestTimeout: 10_000, headersTimeout: 5_000 };
 
 function makeServer(
-  { tls, otherHosts }: Pick<HttpServerOptions, "tls" | "otherHosts">,
+  tls: HttpTls | undefined,
   own: RequestListener,
+  others: () => OtherHosts | undefined,
 ): Server | TlsServer {
-  const isOther = ({ headers }: IncomingMessage): boolean => otherHosts?.owns(headers.host) === true;
+  const isOther = ({ headers }: IncomingMessage): boolean => others()?.owns(headers.host) === true;
   const listener: RequestListener = (request, response) => {
+    const otherHosts = others();
     if (otherHosts === undefined || !isOther(request)) return own(request, response);
     response.on("error", () => response.destroy());
     otherHosts.serve(request, response, arrivalOf(request)).catch(() => response.destroy());
@@ -110,7 +134,7 @@ function makeServer(
         );
   server.on("upgrade", (request, client, head) => {
     client.on("error", () => client.destroy());
-    const serving = otherHosts?.upgrade(request, client, head, arrivalOf(request));
+    const serving = others()?.upgrade(request, client, head, arrivalOf(request));
     serving?.catch(() => client.destroy());
   });
   return server;

@@ -88,9 +88,18 @@ export class IdentityIssuer {
   }
 }
 
-/** The P-256 keys of the file, PEM, the first to sign with; made when it isn't there. Throws ConfigError, FILE_UNSAFE. */
-export async function loadSigningKeys(path: string): Promise<readonly KeyObject[]> {
+/**
+ * The P-256 keys of the file, PEM, the first to sign with. Made when it isn't there, if they may be. Throws ConfigError, FILE_UNSAFE.
+ */
+export async function loadSigningKeys(
+  path: string,
+  { mayMake }: { readonly mayMake: boolean },
+): Promise<readonly KeyObject[]> {
   if (!(await hasFile(path))) {
+    if (!mayMake)
+      throw new ConfigError(
+        `${path} is not there, and another coordinator leads: get the keys with the command that \`forage coordinator add\` prints`,
+      );
     const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
     await writePrivateFile(path, String(privateKey.export({ type: "pkcs8", format: "pem" })), {
       replace: false,

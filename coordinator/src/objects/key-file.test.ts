@@ -11,28 +11,28 @@ const b = Buffer.alloc(32, 2).toString("base64");
 test("a file is made at the first start, for us alone, and read at the next", async (t) => {
   const directory = await aDirectory(t);
   const defaultPath = join(directory, "keys", "secrets.keys");
-  const made = await loadKeys({ defaultPath });
+  const made = await loadKeys({ defaultPath, mayMake: true });
   assert.equal(made.length, 1);
   assert.equal((await stat(defaultPath)).mode & 0o777, 0o600);
-  assert.deepEqual(await loadKeys({ defaultPath }), made);
+  assert.deepEqual(await loadKeys({ defaultPath, mayMake: true }), made);
 });
 
 test("a file that was named is never made, and none that others can read is taken", async (t) => {
   const directory = await aDirectory(t);
   const path = join(directory, "mine");
   const defaultPath = join(directory, "default");
-  await assert.rejects(loadKeys({ path, defaultPath }), { code: "FILE_MISSING" });
+  await assert.rejects(loadKeys({ path, defaultPath, mayMake: true }), { code: "FILE_MISSING" });
   await writeFile(path, a, { mode: 0o644 });
-  await assert.rejects(loadKeys({ path, defaultPath }), { code: "FILE_UNSAFE" });
+  await assert.rejects(loadKeys({ path, defaultPath, mayMake: true }), { code: "FILE_UNSAFE" });
   await chmod(path, 0o600);
-  assert.equal((await loadKeys({ path, defaultPath })).length, 1);
+  assert.equal((await loadKeys({ path, defaultPath, mayMake: true })).length, 1);
 });
 
 test("systemd's credential comes before the default place", async (t) => {
   const credentialsDirectory = await aDirectory(t);
   const defaultPath = join(credentialsDirectory, "default");
   await writeFile(join(credentialsDirectory, "forage-secret-keys"), `${b}\n`, { mode: 0o440 });
-  assert.deepEqual(await loadKeys({ credentialsDirectory, defaultPath }), parseKeys(b, "x"));
+  assert.deepEqual(await loadKeys({ credentialsDirectory, defaultPath, mayMake: true }), parseKeys(b, "x"));
   await assert.rejects(readFile(defaultPath), { code: "ENOENT" });
 });
 

@@ -15,6 +15,8 @@ export interface KeyFileOptions {
   readonly credentialsDirectory?: string | undefined;
   /** The path of the key file that is created when there is none and no other is configured. */
   readonly defaultPath: string;
+  /** Whether keys may be made: never where there are secrets that need the cluster's keys. */
+  readonly mayMake: boolean;
 }
 
 const CREDENTIAL_NAME = "forage-secret-keys";
@@ -24,13 +26,19 @@ const CREDENTIAL_NAME = "forage-secret-keys";
  * configured file, else from systemd's credential, else from the default place. Throws ConfigError, FILE_MISSING, FILE_UNSAFE.
  */
 export async function loadKeys(options: KeyFileOptions): Promise<readonly SecretKey[]> {
-  const { path, credentialsDirectory, defaultPath } = options;
+  const { path, credentialsDirectory, defaultPath, mayMake } = options;
   if (path === undefined && credentialsDirectory !== undefined) {
     const credential = join(credentialsDirectory, CREDENTIAL_NAME);
     // systemd guards the directory; the modes in it are its own affair.
     if (await hasFile(credential)) return parseKeys(await readFile(credential, "utf8"), credential);
   }
-  if (path === undefined && !(await hasFile(defaultPath))) await makeKeyFile(defaultPath);
+  if (path === undefined && !(await hasFile(defaultPath))) {
+    if (!mayMake)
+      throw new ConfigError(
+        `${defaultPath} is not there, and secrets in the store are encrypted with its keys: restore it from its copy, name another file in \`secretKeyFile\`, or get it from another coordinator with the command that \`forage coordinator add\` prints`,
+      );
+    await makeKeyFile(defaultPath);
+  }
   const file = path ?? defaultPath;
   return parseKeys(await readPrivateFile(file), file);
 }

@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { type MonotonicClock, pause } from "@forage/common/clock";
 import {
   AcmeAccountRecord,
   CertificateRecord,
@@ -16,6 +17,8 @@ import { Vault } from "./vault.ts";
 
 /** The number of records read at once. Each holds up to a megabyte. */
 const PAGE_SIZE = 16;
+/** A leader makes the key within a moment of making the store. */
+const RETRY_MS = 200;
 
 /** The vault over the keys; the first time in a cluster, the key for versions is made. Rejects when a key is missing. */
 export async function openVault(keys: readonly SecretKey[], store: Store): Promise<Vault> {
@@ -32,6 +35,25 @@ export async function openVault(keys: readonly SecretKey[], store: Store): Promi
     [{ kind: "put", key: VERSION_KEY_KEY, value }],
   );
   return succeeded ? new Vault(ring, versionKey) : openVault(keys, store);
+}
+
+/** Whether the store has secrets that a key is needed for already. */
+export async function hasSecrets(store: Store): Promise<boolean> {
+  return (await store.get(VERSION_KEY_KEY)) !== undefined;
+}
+
+/**
+ * Opens the vault of a store to which another coordinator writes. Waits until that one has made the key for versions, at its first
+ * start.
+ * @throws ConfigError when the keys are of another store.
+ */
+export async function openFollowedVault(
+  keys: readonly SecretKey[],
+  store: Store,
+  clock: MonotonicClock,
+): Promise<Vault> {
+  while (!(await hasSecrets(store))) await pause(clock, RETRY_MS, new AbortController().signal);
+  return openVault(keys, store);
 }
 
 /** Opens the key for versions. A failure means that the key file belongs to another store, which the operator has to correct. */

@@ -99,7 +99,7 @@ function aTable() {
 }
 
 function aReport(name: string, fields: { revision?: bigint; behindMs?: bigint; addresses?: string[] } = {}) {
-  return { name, addresses: [`${name}:7600`], revision: 42n, behindMs: 0n, ...fields };
+  return { name, addresses: [`${name}:7600`], revision: 42n, behindMs: 0n, usedTokenIds: [], ...fields };
 }
 
 function coordinator(id: string) {

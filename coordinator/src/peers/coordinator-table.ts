@@ -21,6 +21,8 @@ export interface CoordinatorTableOptions {
   /** The time since which it leads, by the wall clock. Default: now. */
   readonly sinceMs?: number | undefined;
   readonly decides: () => boolean;
+  /** Called with the ids of the tokens that callers of other coordinators have shown. Default: they are ignored. */
+  readonly onTokenUsed?: (id: string) => void;
 }
 
 interface Follower {
@@ -45,6 +47,7 @@ const AGENT_ADDRESSES_MAX = 16;
 const MAX_FOLLOWERS = 16;
 const MAX_ADDRESSES = 32;
 const MAX_TEXT_LENGTH = 300;
+const MAX_TOKENS = 10_000;
 
 /** The coordinators of the cluster, as the one that leads knows them from their reports. */
 export class CoordinatorTable {
@@ -67,8 +70,9 @@ export class CoordinatorTable {
     if (caller.kind !== "anonymous" || caller.coordinator === undefined)
       throw new CoordinatorError("PERMISSION_DENIED", "only coordinators report");
     checkReport(report);
-    const { store, clock, decides } = this.#options;
+    const { store, clock, decides, onTokenUsed } = this.#options;
     const id = caller.coordinator;
+    for (const token of report.usedTokenIds) onTokenUsed?.(token);
     const revisionsBehind = Math.max(0, store.revision - Number(report.revision));
     this.#followers.delete(id);
     this.#followers.set(id, {
@@ -156,13 +160,15 @@ function problemOf(silentMs: number, behindMs: number): string {
   return "";
 }
 
-function checkReport({ name, addresses }: ReportRequest): void {
+function checkReport({ name, addresses, usedTokenIds }: ReportRequest): void {
   const invalid = (field: string, description: string): CoordinatorError =>
     new CoordinatorError("INVALID", `${field}: ${description}`, { violations: [{ field, description }] });
   if (name === "" || name.length > MAX_TEXT_LENGTH)
     throw invalid("name", `must have 1 to ${MAX_TEXT_LENGTH} characters`);
   if (addresses.length > MAX_ADDRESSES || addresses.some(({ length }) => length > MAX_TEXT_LENGTH))
     throw invalid("addresses", `must be at most ${MAX_ADDRESSES} of ${MAX_TEXT_LENGTH} characters`);
+  if (usedTokenIds.length > MAX_TOKENS || usedTokenIds.some(({ length }) => length > MAX_TEXT_LENGTH))
+    throw invalid("used_token_ids", `must be at most ${MAX_TOKENS} of ${MAX_TEXT_LENGTH} characters`);
 }
 
 function placeOf({ name, addresses }: wire.Coordinator): string {

@@ -8,12 +8,15 @@ import type { Logger } from "pino";
 import type { FollowedStore } from "../store/index.ts";
 import type { Clock } from "../time/clock.ts";
 import type { OwnPlace } from "./coordinator-table.ts";
+import type { TokensUsed } from "./tokens-used.ts";
 
 export interface ReportOptions {
   readonly own: OwnPlace;
   readonly store: Pick<FollowedStore, "revision" | "behindMs">;
   /** Returns a channel to the coordinator that leads. */
   readonly client: (signal: AbortSignal) => Promise<Client>;
+  /** The tokens of calls that this coordinator has served. */
+  readonly tokensUsed: Pick<TokensUsed, "take">;
   readonly clock: Pick<Clock, "schedule" | "nowMs">;
   readonly log: Logger;
   readonly onAnswer: (answer: ReportResponse) => void;
@@ -43,7 +46,7 @@ export function reportToLeader(options: ReportOptions): () => void {
 }
 
 async function sendReport(
-  { own, store, client, clock }: ReportOptions,
+  { own, store, client, clock, tokensUsed }: ReportOptions,
   signal: AbortSignal,
 ): Promise<ReportResponse> {
   const channel = await client(signal);
@@ -52,6 +55,7 @@ async function sendReport(
     addresses: [...own.addresses],
     revision: BigInt(store.revision),
     behindMs: BigInt(Math.round(store.behindMs)),
+    usedTokenIds: tokensUsed.take(),
   };
   const { path, requestSerialize, responseDeserialize } = CoordinatorServiceService.report;
   const options = { deadline: clock.nowMs() + TIMEOUT_MS };

@@ -94,6 +94,7 @@ const EXPECTED: Readonly<Record<string, Wanted>> = {
   "/forage.agent.v1.EnrollmentService/Join": "anyone",
   "/forage.coordinator.v1.CoordinatorEnrollmentService/Join": "anyone",
   "/forage.coordinator.v1.CoordinatorService/Report": "coordinator",
+  "/forage.coordinator.v1.CoordinatorService/Http": "coordinator",
   "/forage.agent.v1.AgentService/Connect": "node",
   "/forage.agent.v1.AgentService/Renew": "node",
   "/forage.agent.v1.AgentService/Serve": "node",

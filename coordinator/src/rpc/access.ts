@@ -81,6 +81,7 @@ export const methodTable: MethodTable = {
   "/forage.agent.v1.EnrollmentService/Join": ANYONE,
   "/forage.coordinator.v1.CoordinatorEnrollmentService/Join": ANYONE,
   "/forage.coordinator.v1.CoordinatorService/Report": COORDINATOR,
+  "/forage.coordinator.v1.CoordinatorService/Http": COORDINATOR,
   "/forage.agent.v1.AgentService/Connect": NODE,
   "/forage.agent.v1.AgentService/Renew": NODE,
   "/forage.agent.v1.AgentService/Serve": NODE,
@@ -111,7 +112,9 @@ export const methodTable: MethodTable = {
 };
 
 const RENEWAL = "/forage.agent.v1.AgentService/Renew";
-const REPORT = "/forage.coordinator.v1.CoordinatorService/Report";
+const OF_COORDINATORS: ReadonlySet<string> = new Set(
+  Object.keys(methodTable).filter((method) => methodTable[method] === COORDINATOR),
+);
 const CONNECTION = "/forage.agent.v1.AgentService/Connect";
 
 const IN_NAMESPACE_OF_WORKSPACES =
@@ -140,7 +143,7 @@ export function assertMayCall(caller: Caller, method: string, request: unknown):
   if (caller.kind === "anonymous" && caller.expiredNode !== undefined && method === RENEWAL) return;
   // A node that the store doesn't know may have joined after an old copy of the store was made. Its hello is read and refused.
   if (caller.kind === "anonymous" && caller.refusedNode !== undefined && method === CONNECTION) return;
-  if (caller.kind === "anonymous" && caller.coordinator !== undefined && method === REPORT) return;
+  if (caller.kind === "anonymous" && caller.coordinator !== undefined && OF_COORDINATORS.has(method)) return;
   if (!handlerDecides.has(method)) {
     check(caller, method, namespaceOf(request));
     return;

@@ -20,13 +20,15 @@ import type { AuditedCall, CallAudit } from "./call-audit.ts";
 import { begin, type CallObserver } from "./call-observer.ts";
 import type { CallContext, Caller } from "./caller.ts";
 import { directWriter, Framer } from "./direct-writer.ts";
+import { OpenCalls } from "./open-calls.ts";
 import type { PushHandler } from "./push.ts";
+import { revisionTrailer } from "./revision-trailer.ts";
 import { toServiceError } from "./status.ts";
 import { drained, requestsOf } from "./stream.ts";
 import type { TokenWatch } from "./token-watch.ts";
 import type { UnknownFields } from "./unknown-fields.ts";
 
-type Method = MethodDefinition<unknown, unknown>;
+export type Method = MethodDefinition<unknown, unknown>;
 
 /** A handler in our own terms: async functions and generators with a context, in place of call objects and callbacks. */
 export type Handler<D> = D extends {
@@ -74,6 +76,8 @@ export interface ServeOptions extends CallObserver {
    * connection. Default: 64 KiB of HTTP/2, which makes large uploads wait for a round trip all the time.
    */
   readonly receiveWindowBytes?: number;
+  /** Returns the store's newest revision, for coordinators that pass calls on. Default: they don't learn it. */
+  readonly revision?: () => number;
 }
 
 /** Registers a service; every call passes authentication, authorisation, logging and error mapping here and nowhere else. */
@@ -85,51 +89,57 @@ export function serve<S extends ServiceDefinition>(
 ): void {
   const implementation: Record<string, UntypedHandleCall> = {};
   for (const [name, method] of Object.entries(definition) as [keyof S & string, Method][]) {
-    const handler = handlers[name] as UnaryHandler | StreamHandler | PushHandler<unknown, unknown>;
-    if ("push" in handler) implementation[name] = pushing(method, handler, options);
-    else if (method.responseStream)
-      implementation[name] = streaming(method, handler as StreamHandler, options);
-    else if (method.requestStream) implementation[name] = receiving(method, handler as UnaryHandler, options);
-    else implementation[name] = unary(method, handler as UnaryHandler, options);
+    implementation[name] = handlerOf(method, handlers[name] as AnyHandler, options);
   }
   const served = options.unknownFields?.checked(definition) ?? definition;
   server.addService(served, implementation as UntypedServiceImplementation);
 }
 
+/** Returns the handler of one method, for a call with messages of the method. */
+export function handlerOf(method: Method, handler: AnyHandler, options: ServeOptions): UntypedHandleCall {
+  if ("push" in handler) return pushing(method, handler, options);
+  if (method.responseStream) return streaming(method, handler as StreamHandler, options);
+  if (method.requestStream) return receiving(method, handler as UnaryHandler, options);
+  return unary(method, handler as UnaryHandler, options);
+}
+
+export type AnyHandler = UnaryHandler | StreamHandler | PushHandler<unknown, unknown>;
 type UnaryHandler = (request: unknown, context: CallContext) => Promise<unknown>;
 type StreamHandler = (request: unknown, context: CallContext) => AsyncIterable<unknown>;
 
 function unary(method: Method, handler: UnaryHandler, options: ServeOptions): UntypedHandleCall {
+  const calls = new OpenCalls(options.stopping);
   const handle: handleUnaryCall<unknown, unknown> = (call, callback) => {
     const done = begin(method.path, options);
-    const gone = new AbortController();
-    call.on("cancelled", () => gone.abort());
-    const signal = AbortSignal.any([gone.signal, options.stopping]);
+    const { signal, abort, over } = calls.open();
+    call.on("cancelled", abort);
     const work = { method: method.path, request: call.request, signal, isStream: false };
-    identifyAndRun(call, work, options, (context) => handler(call.request, context)).then(
-      (response) => {
-        done(0);
-        callback(null, response);
-      },
-      (error: unknown) => callback(fail(error, done)),
-    );
+    identifyAndRun(call, work, options, (context) => handler(call.request, context))
+      .finally(over)
+      .then(
+        (response) => {
+          done(0);
+          callback(null, response, revisionTrailer(method.path, call.metadata, options.revision));
+        },
+        (error: unknown) => callback(fail(error, done)),
+      );
   };
   return handle;
 }
 
 /** Serves a method with a stream of requests and one response. */
 function receiving(method: Method, handler: UnaryHandler, options: ServeOptions): UntypedHandleCall {
+  const calls = new OpenCalls(options.stopping);
   const handle: handleClientStreamingCall<unknown, unknown> = (call, callback) => {
     const done = begin(method.path, options);
-    const gone = new AbortController();
-    const leave = (): void => gone.abort();
+    const { signal, abort: leave, over: close } = calls.open();
     call.on("cancelled", leave);
     call.on("error", leave);
-    const signal = AbortSignal.any([gone.signal, options.stopping]);
     let over = false;
     const finish = (error: unknown, response?: unknown): void => {
       if (over) return;
       over = true;
+      close();
       if (error === undefined) done(0);
       callback(error === undefined ? null : fail(error, done), response);
     };
@@ -163,14 +173,14 @@ function widenWindow(metadata: Metadata, { receiveWindowBytes, streamOf }: Serve
 }
 
 function streaming(method: Method, handler: StreamHandler, options: ServeOptions): UntypedHandleCall {
+  const calls = new OpenCalls(options.stopping);
   const handle = (
     call: ServerWritableStream<unknown, unknown> | ServerDuplexStream<unknown, unknown>,
   ): void => {
     const done = begin(method.path, options);
-    const gone = new AbortController();
-    call.on("cancelled", () => gone.abort());
-    call.on("error", () => gone.abort());
-    const signal = AbortSignal.any([gone.signal, options.stopping]);
+    const { signal, abort, over: close } = calls.open();
+    call.on("cancelled", abort);
+    call.on("error", abort);
     const audited = options.audit?.begin(method.path, peerOf(call, options), true);
     const input = method.requestStream
       ? known(requestsOf(call as ServerDuplexStream<unknown, unknown>, signal), options, audited)
@@ -180,6 +190,7 @@ function streaming(method: Method, handler: StreamHandler, options: ServeOptions
     const finish = (error?: unknown): void => {
       if (over) return;
       over = true;
+      close();
       if (error === undefined) {
         done(0);
         call.end();
@@ -199,7 +210,7 @@ function streaming(method: Method, handler: StreamHandler, options: ServeOptions
     }).then(
       () => finish(),
       // A stream that a stopping server cuts was correct so far, so it ends without an error, and clients reconnect.
-      (error: unknown) => finish(options.stopping.aborted || gone.signal.aborted ? undefined : error),
+      (error: unknown) => finish(signal.aborted ? undefined : error),
     );
   };
   return handle as handleServerStreamingCall<unknown, unknown> & handleBidiStreamingCall<unknown, unknown>;

@@ -1,7 +1,5 @@
 import type { ForageServiceService } from "@forage/proto/forest/v1/forage";
-import { CoordinatorError } from "../../errors.ts";
 import { hasLabels } from "../../model/labels.ts";
-import { assertNamespace } from "../../rpc/access.ts";
 import { callerName } from "../../rpc/caller.ts";
 import type { Handlers } from "../../rpc/serve.ts";
 import { validateDelete } from "../validate/delete.ts";
@@ -9,7 +7,7 @@ import type { ApplyOptions } from "./apply.ts";
 import { applyChecked } from "./apply-checked.ts";
 import { markDeleting } from "./remove.ts";
 import type { CheckOptions } from "./validate-against-state.ts";
-import { type RolloutSource, watchRollout } from "./watch-rollout.ts";
+import { type RolloutSource, watchRolloutHandler } from "./watch-rollout.ts";
 
 export interface ForageOptions extends ApplyOptions, CheckOptions {
   readonly rollouts: RolloutSource;
@@ -20,13 +18,7 @@ export function forageService(options: ForageOptions): Handlers<typeof ForageSer
   const { state, store, rollouts } = options;
   return {
     applyResources: (request, { caller }) => applyChecked(request, caller, options),
-    watchRollout: async function* ({ rolloutId }, context) {
-      const rollout = state.rollout(rolloutId);
-      if (rollout === undefined)
-        throw new CoordinatorError("NOT_FOUND", `there is no rollout "${rolloutId}"`);
-      assertNamespace(context.caller, context.method, rollout.record.namespace);
-      yield* watchRollout(rolloutId, rollouts, context.signal);
-    },
+    watchRollout: watchRolloutHandler(state, rollouts),
     deleteResources: async (request, { caller }) => {
       validateDelete(request);
       const choose = () =>

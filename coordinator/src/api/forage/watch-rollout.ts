@@ -1,12 +1,28 @@
-import type { RolloutEvent } from "@forage/proto/forest/v1/forage";
+import type { ForageServiceService, RolloutEvent } from "@forage/proto/forest/v1/forage";
 import { isTerminal } from "../../control/rollout/progress.ts";
 import type { ResourceProgress } from "../../control/rollout/progress-input.ts";
 import { CoordinatorError } from "../../errors.ts";
+import { assertNamespace } from "../../rpc/access.ts";
+import type { Handlers } from "../../rpc/serve.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import { Signal } from "../../state/signal.ts";
 
 export interface RolloutSource {
   progress(id: string): readonly ResourceProgress[] | undefined;
   watch(id: string, listener: () => void): () => void;
+}
+
+/** Returns the handler of WatchRollout. */
+export function watchRolloutHandler(
+  state: ClusterView,
+  rollouts: RolloutSource,
+): Handlers<typeof ForageServiceService>["watchRollout"] {
+  return async function* ({ rolloutId }, context) {
+    const rollout = state.rollout(rolloutId);
+    if (rollout === undefined) throw new CoordinatorError("NOT_FOUND", `there is no rollout "${rolloutId}"`);
+    assertNamespace(context.caller, context.method, rollout.record.namespace);
+    yield* watchRollout(rolloutId, rollouts, context.signal);
+  };
 }
 
 /**

@@ -26,6 +26,8 @@ export interface NamespaceOptions {
   readonly namespaceRules: NamespaceRules;
 }
 
+export type NamespaceReadOptions = Pick<NamespaceOptions, "state" | "namespaceRules">;
+
 /** Tries when others change the same namespace at the same moment. */
 const MAX_TRIES = 8;
 /** The limit of namespaces with a policy or quota of their own. The coordinator holds each record in memory. */
@@ -39,10 +41,7 @@ export function namespaceHandlers(
   "listNamespaces" | "setNamespacePolicy" | "setNamespaceQuota"
 > {
   return {
-    listNamespaces: async ({ namespace }) => {
-      if (namespace !== "") return { namespaces: [withViolations(namespace, options)] };
-      return { namespaces: namesOf(options.state).map((name) => viewOf(name, options)) };
-    },
+    ...namespaceReadHandlers(options),
     setNamespacePolicy: async (request, { caller }) => {
       validatePolicy(request);
       const { namespace, policy = PodPolicy.fromPartial({}), remove } = request;
@@ -63,6 +62,18 @@ export function namespaceHandlers(
           return { ...record, quota: Object.fromEntries(kept) };
         }),
       };
+    },
+  };
+}
+
+/** Returns the call that only reads. */
+export function namespaceReadHandlers(
+  options: NamespaceReadOptions,
+): Pick<Handlers<typeof OperatorServiceService>, "listNamespaces"> {
+  return {
+    listNamespaces: async ({ namespace }) => {
+      if (namespace !== "") return { namespaces: [withViolations(namespace, options)] };
+      return { namespaces: namesOf(options.state).map((name) => viewOf(name, options)) };
     },
   };
 }
@@ -102,7 +113,7 @@ async function change(
   throw new CoordinatorError("CONFLICT", `others kept changing namespace "${namespace}"; try again`);
 }
 
-function withViolations(name: string, options: NamespaceOptions): Namespace {
+function withViolations(name: string, options: NamespaceReadOptions): Namespace {
   const { state } = options;
   const policies = state.namespaces.get(namespaceKey(name))?.record.policies ?? [];
   const records = state.resources(name).map(({ record }) => record);
@@ -110,7 +121,7 @@ function withViolations(name: string, options: NamespaceOptions): Namespace {
   return { ...viewOf(name, options), violations, violatingResources: violating };
 }
 
-function viewOf(name: string, { state, namespaceRules }: NamespaceOptions): Namespace {
+function viewOf(name: string, { state, namespaceRules }: NamespaceReadOptions): Namespace {
   const record = state.namespaces.get(namespaceKey(name))?.record;
   const own = record?.quota ?? {};
   const used = namespaceRules.usage.ofNamespace(name);

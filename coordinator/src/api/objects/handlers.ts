@@ -20,6 +20,8 @@ export interface ObjectOptions extends PutOptions {
   readonly log: Logger;
 }
 
+export type ObjectReadOptions = Pick<ObjectOptions, "state" | "vault">;
+
 export type ObjectHandlers = Pick<
   Handlers<typeof OperatorServiceService>,
   "putObject" | "planObject" | "getObject" | "listObjects" | "deleteObject" | "revealObject"
@@ -49,18 +51,7 @@ export function objectHandlers(options: ObjectOptions): ObjectHandlers {
       const { action, changes } = planObject(draft, options);
       return { action, changes: [...changes] };
     },
-    getObject: async (request) => {
-      const name = validateName(request);
-      const builtIn = builtInViews().find(
-        (view) => name.kind === "priority_class" && view.name === name.name,
-      );
-      if (builtIn !== undefined) return { object: builtIn };
-      const entry = find(name, options);
-      return {
-        object: name.kind === "config_map" ? openView(entry, state, vault) : objectView(entry, state),
-      };
-    },
-    listObjects: async (request) => ({ objects: list(request, options) }),
+    ...objectReadHandlers(options),
     deleteObject: async (request, context) => {
       const name = validateName(request);
       const pending = await removeObject(name, options);
@@ -78,11 +69,35 @@ export function objectHandlers(options: ObjectOptions): ObjectHandlers {
   };
 }
 
+/** Returns the calls that only read objects, and no values of secrets. */
+export function objectReadHandlers(
+  options: ObjectReadOptions,
+): Pick<ObjectHandlers, "getObject" | "listObjects"> {
+  const { state, vault } = options;
+  return {
+    getObject: async (request) => {
+      const name = validateName(request);
+      const builtIn = builtInViews().find(
+        (view) => name.kind === "priority_class" && view.name === name.name,
+      );
+      if (builtIn !== undefined) return { object: builtIn };
+      const entry = find(name, options);
+      return {
+        object: name.kind === "config_map" ? openView(entry, state, vault) : objectView(entry, state),
+      };
+    },
+    listObjects: async (request) => ({ objects: list(request, options) }),
+  };
+}
+
 function bytesOf({ content }: ObjectDraft): number {
   return Object.values(content ?? {}).reduce((sum, value) => sum + value.byteLength, 0);
 }
 
-function list({ namespace, kind, labels }: wire.ListObjectsRequest, { state }: ObjectOptions): wire.Object[] {
+function list(
+  { namespace, kind, labels }: wire.ListObjectsRequest,
+  { state }: ObjectReadOptions,
+): wire.Object[] {
   const filter = {
     ...(namespace !== "" && { namespace }),
     ...(kind !== "" && { kind: validateKind(kind) }),
@@ -95,7 +110,7 @@ function list({ namespace, kind, labels }: wire.ListObjectsRequest, { state }: O
   return [...(withBuiltIn ? builtInViews() : []), ...views];
 }
 
-function find(name: ObjectName, { state }: ObjectOptions): ObjectEntry {
+function find(name: ObjectName, { state }: ObjectReadOptions): ObjectEntry {
   const entry = state.objects.get(name);
   if (entry === undefined) throw notFound(name);
   return entry;

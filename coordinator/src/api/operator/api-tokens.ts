@@ -69,7 +69,7 @@ export async function listApiTokens({
   state,
   clock,
   tokenUses,
-}: ApiTokenOptions): Promise<wire.ListApiTokensResponse> {
+}: Pick<ApiTokenOptions, "state" | "clock" | "tokenUses">): Promise<wire.ListApiTokensResponse> {
   const nowMs = clock.nowMs();
   const records = state.apiTokens().map(({ record }) => record);
   records.sort((a, b) => b.createdAtMs - a.createdAtMs || (a.id < b.id ? -1 : 1));

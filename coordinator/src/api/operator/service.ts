@@ -1,9 +1,7 @@
-import { messageOf } from "@forage/common/message-of";
 import { nodeId } from "@forage/identity";
 import { DEFAULT_JOIN_TTL_MS, mintJoinToken } from "@forage/identity/join-token";
+import type * as wire from "@forage/proto/forage/operator/v1/operator";
 import type { OperatorServiceService } from "@forage/proto/forage/operator/v1/operator";
-import * as wire from "@forage/proto/forage/operator/v1/operator";
-import { RolloutReason } from "@forage/proto/forage/store/v1/store";
 import { type AuthorityHandlerOptions, authorityHandlers } from "../../authority/handlers.ts";
 import { type BackupHandlerOptions, backupHandlers } from "../../backups/handlers.ts";
 import { type CertificateHandlerOptions, certificateHandlers } from "../../certificates/handlers.ts";
@@ -20,11 +18,8 @@ import { hasLabels } from "../../model/labels.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
 import type { Notifications } from "../../notifications/open-notifications.ts";
 import type { CoordinatorTable } from "../../peers/coordinator-table.ts";
-import { assertNamespace } from "../../rpc/access.ts";
-import { type CallContext, callerName } from "../../rpc/caller.ts";
+import { callerName } from "../../rpc/caller.ts";
 import type { Handlers } from "../../rpc/serve.ts";
-import type { ClusterView } from "../../state/cluster-view.ts";
-import type { ResourceEntry, RolloutEntry } from "../../state/entries.ts";
 import { examineNodesHandler } from "../../support/examine-nodes.ts";
 import { type SupportOptions, supportHandlers } from "../../support/handlers.ts";
 import { markDeleting } from "../forage/remove.ts";
@@ -36,25 +31,21 @@ import { type ApiTokenOptions, createApiToken, listApiTokens, revokeApiToken } f
 import { apply } from "./apply.ts";
 import { type CoordinatorTokenOptions, createCoordinatorToken } from "./coordinator-tokens.ts";
 import { copy } from "./copy.ts";
-import { currentRolloutStatus } from "./current-rollout-status.ts";
-import { type EventOptions, listEvents, watchEvents } from "./events.ts";
+import type { EventOptions } from "./events.ts";
 import { exec } from "./exec.ts";
 import { imageHandlers } from "./images.ts";
 import { type AuditOptions, listAudit } from "./list-audit.ts";
-import { listPods } from "./list-pods.ts";
 import { logs } from "./logs.ts";
 import { metricHandlers } from "./metric-handlers.ts";
 import { type NodeOptions, nodeHandlers } from "./node-handlers.ts";
 import { type PlanHandlerOptions, plan } from "./plan.ts";
 import type { PodUse } from "./pod-use.ts";
 import { portForward } from "./port-forward.ts";
-import { listRevisions } from "./revisions.ts";
-import { routeView } from "./route-view.ts";
+import { readHandlers } from "./read-handlers.ts";
 import { runCronJob } from "./run-cron-job.ts";
 import { translate } from "./translate.ts";
 import { updateRollout } from "./update-rollout.ts";
-import { endpointViews, resourceView } from "./views.ts";
-import { type WhyOptions, why } from "./why.ts";
+import type { WhyOptions } from "./why.ts";
 
 export interface OperatorOptions
   extends ObjectOptions,
@@ -90,35 +81,10 @@ export interface OperatorOptions
   readonly autoscale: Pick<AutoscaleController, "statusOf">;
 }
 
-export type ResourceViewOptions = Pick<OperatorOptions, "state" | "clock" | "autoscale" | "gateways">;
-
 /** The calls behind the `forage` command. */
 export function operatorService(options: OperatorOptions): Handlers<typeof OperatorServiceService> {
-  const { state } = options;
   const handlers: Omit<Handlers<typeof OperatorServiceService>, "getSupportBundle"> = {
-    listResources: async ({ namespace, labels, kind, name }) => {
-      const entries = state
-        .resources(namespace || undefined)
-        .filter(
-          ({ record }) =>
-            hasLabels(record.labels, labels) &&
-            (kind === undefined || record.kind === kind) &&
-            (name === undefined || record.name === name),
-        );
-      return { resources: entries.map((entry) => viewOrFault(entry, options)) };
-    },
-    listPods: async (request) => listPods(request, options),
-    listEndpoints: async ({ namespace, service }) => {
-      const services = state
-        .resources(namespace || undefined)
-        .filter(({ record }) => record.kind === "service");
-      const chosen = services.filter(({ record }) => service === "" || record.name === service);
-      return {
-        endpoints: chosen.flatMap(({ record }) => endpointViews(state, record.namespace, record.name)),
-      };
-    },
-    getRollout: async (request, context) => getRollout(request, context, options),
-    listRevisions: async (request) => listRevisions(request, state),
+    ...readHandlers(options),
     updateRollout: (request, { caller }) => updateRollout(request, caller, options),
     delete: async (request, { caller }) => remove(request, callerName(caller), options),
     ...objectHandlers(options),
@@ -138,13 +104,10 @@ export function operatorService(options: OperatorOptions): Handlers<typeof Opera
     listAudit: (request) => listAudit(request, options),
     revokeApiToken: (request, { caller }) => revokeApiToken(request, caller, options),
     runCronJob: (request, { caller }) => runCronJob(request, caller, options),
-    listEvents: (request) => listEvents(request, options),
-    watchEvents: (request, context) => watchEvents(request, context, options),
     apply: (request, { caller }) => apply(request, caller, options),
     plan: (request, context) => plan(request, context, options),
     whatIf: (request, { caller }) => options.trials.whatIf(request, callerName(caller)),
     capacity: (request, { caller }) => options.trials.capacity(request, callerName(caller)),
-    why: (request) => why(request, options),
     logs: (request, context) => logs(request, context, options),
     exec: (requests, context) => exec(requests, context, options),
     portForward: (requests, context) => portForward(requests, context, options),
@@ -153,25 +116,6 @@ export function operatorService(options: OperatorOptions): Handlers<typeof Opera
     examineNodes: examineNodesHandler(options),
   };
   return { ...handlers, ...supportHandlers(options, handlers) };
-}
-
-/** Returns the view of a resource. One that can't be shown says why, and doesn't keep the others from being listed. */
-export function viewOrFault(entry: ResourceEntry, options: ResourceViewOptions): wire.Resource {
-  try {
-    return viewOf(entry, options);
-  } catch (error) {
-    const { namespace, kind, name, labels, deleting, generation } = entry.record;
-    const message = `the coordinator can't show it: ${messageOf(error)}; apply it again or delete it`;
-    return wire.Resource.fromPartial({ namespace, kind, name, labels, deleting, generation, message });
-  }
-}
-
-function viewOf(entry: ResourceEntry, options: ResourceViewOptions): wire.Resource {
-  const { state, clock, autoscale, gateways } = options;
-  const { kind, namespace, name } = entry.record;
-  const autoscaling = kind === "container_service" ? autoscale.statusOf(namespace, name) : undefined;
-  const route = gateways.statusOf(kind, namespace, name);
-  return { ...resourceView(state, entry, clock.nowMs()), autoscaling, route: route && routeView(route) };
 }
 
 async function testNotification(
@@ -183,48 +127,6 @@ async function testNotification(
   if (notifications === undefined)
     throw new CoordinatorError("NOT_FOUND", "this coordinator sends no notifications");
   return notifications.test(name, signal);
-}
-
-function getRollout(
-  request: wire.GetRolloutRequest,
-  context: CallContext,
-  options: OperatorOptions,
-): wire.GetRolloutResponse {
-  const rollout = findRollout(request, options.state);
-  assertNamespace(context.caller, context.method, rollout.record.namespace);
-  const progress = options.rollouts.progress(rollout.id) ?? [];
-  return {
-    rolloutId: rollout.id,
-    namespace: rollout.record.namespace,
-    createdAt: rollout.record.createdAt,
-    finished: rollout.record.finished,
-    resources: progress.map((target, index) => {
-      const { kind, name, action, status, message, reason } = target;
-      const finishedAt = rollout.record.resources[index]?.finishedAt;
-      const now =
-        finishedAt === undefined
-          ? ""
-          : currentRolloutStatus(rollout, target, options.state, options.clock.nowMs());
-      return { kind, name, action, status, message, reason: reasonWord(reason), finishedAt, now };
-    }),
-  };
-}
-
-function findRollout({ by }: wire.GetRolloutRequest, state: ClusterView): RolloutEntry {
-  if (by === undefined) throw new CoordinatorError("INVALID", "name a rollout_id or a resource");
-  const found =
-    by.$case === "rolloutId"
-      ? state.rollout(by.value)
-      : state.rolloutsOf(by.value.namespace, by.value.kind, by.value.name).at(-1);
-  if (found !== undefined) return found;
-  const what =
-    by.$case === "rolloutId" ? `rollout "${by.value}"` : `rollout of ${by.value.kind}/${by.value.name}`;
-  throw new CoordinatorError("NOT_FOUND", `there is no ${what}`);
-}
-
-function reasonWord(reason: RolloutReason): string {
-  const name = Object.entries(RolloutReason).find(([, value]) => value === reason)?.[0] ?? "";
-  return name === "UNSPECIFIED" ? "" : name.toLowerCase();
 }
 
 async function remove(

@@ -1,8 +1,8 @@
 import { builtInViews, objectView } from "../../api/objects/views.ts";
 import { nodeView } from "../../api/operator/node-view.ts";
+import { type ResourceViewOptions, viewOrFault } from "../../api/operator/read-handlers.ts";
 import { revisionsOf } from "../../api/operator/revisions.ts";
 import { canaryOf } from "../../api/operator/rollout-change.ts";
-import { type ResourceViewOptions, viewOrFault } from "../../api/operator/service.ts";
 import { podView } from "../../api/operator/views.ts";
 import type { UnschedulablePods } from "../../control/placement/unschedulable-pods.ts";
 import { resourceKey, workloadStatusKey } from "../../model/keys.ts";

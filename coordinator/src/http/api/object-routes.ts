@@ -8,7 +8,8 @@ import { type ApiCallOptions, assertPrivate, type Bound, bodyOf, callAs, failed,
 import { jsonOf, objectOf } from "./object-json.ts";
 
 export interface ObjectRouteOptions extends ApiCallOptions {
-  readonly handlers: ObjectHandlers;
+  /** A coordinator that follows has those only that read. */
+  readonly handlers: Pick<ObjectHandlers, "getObject" | "listObjects"> & Partial<ObjectHandlers>;
 }
 
 /** Keyed by the word in the path. */
@@ -83,11 +84,15 @@ async function serve(
   try {
     assertPrivate(c);
     const call: Call = (name, request) =>
-      callAs(c, name, request, options.handlers[name] as Handler, options);
+      callAs(c, name, request, (options.handlers[name] ?? notHere) as Handler, options);
     return c.json(await work(nameOf(c, kind), c, call), 200, { "cache-control": "no-store" });
   } catch (error) {
     return failed(c, error);
   }
+}
+
+async function notHere(): Promise<never> {
+  throw new CoordinatorError("UNAVAILABLE", "only the coordinator that leads serves this: try again");
 }
 
 function nameOf(c: Bound, kind: ObjectKind | undefined): ObjectName {

@@ -27,9 +27,9 @@ export interface FollowedStore extends EtcdStore {
   readonly behindMs: number;
   /**
    * Waits until no other coordinator leads, and takes the lead: the store then takes writes. `onLeader` is called, perhaps
-   * several times, with the coordinator that leads. Rejects when the store can't be followed any more, or is closed.
+   * several times, with the coordinator that leads, and `onVacant` when none does. Rejects when the store can't be followed any more, or is closed.
    */
-  lead(onLeader: (leader: Leader) => void): Promise<void>;
+  lead(onLeader: (leader: Leader) => void, onVacant?: () => void): Promise<void>;
 }
 
 /** A watch can end without a message, so the head is read again at times. */
@@ -136,14 +136,17 @@ class FollowedEngine extends EtcdStoreEngine implements FollowedStore {
     return this.#following.leadership === undefined ? this.#monotonicMs() - this.#syncedMs : 0;
   }
 
-  async lead(onLeader: (leader: Leader) => void): Promise<void> {
+  async lead(onLeader: (leader: Leader) => void, onVacant?: () => void): Promise<void> {
     const { options, calls, callClock } = this.#parts;
     const following = this.#following;
     const onStandby = (leader: Leader): void => {
       following.leader = leader.name;
       onLeader(leader);
     };
-    const taking = takeLead({ ...options, onStandby }, { ...calls, signal: following.closing.signal });
+    const taking = takeLead(
+      { ...options, onStandby, onVacant },
+      { ...calls, signal: following.closing.signal },
+    );
     const { leadership } = await Promise.race([taking, this.#failed.promise]).catch((error: unknown) => {
       following.closing.abort();
       void taking.then((late) => late.leadership.release()).catch(() => {});

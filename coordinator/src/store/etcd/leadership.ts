@@ -67,9 +67,13 @@ export class Leadership {
 
   /**
    * Waits until no other coordinator leads. A former process of the same coordinator is not waited for: the caller holds
-   * the lock of its data directory, so that process has ended.
+   * the lock of its data directory, so that process has ended. `onVacant` is called when none leads.
    */
-  static async take(parts: LeadershipParts, onStandby: (leader: Leader) => void): Promise<Leadership> {
+  static async take(
+    parts: LeadershipParts,
+    onStandby: (leader: Leader) => void,
+    onVacant: () => void = () => {},
+  ): Promise<Leadership> {
     const { etcd, signal } = parts;
     let lease: bigint | undefined;
     for (;;) {
@@ -87,6 +91,7 @@ export class Leadership {
         }
         continue;
       }
+      onVacant();
       lease ??= await insist(() => etcd.grantLease(LEADER_TTL_SECONDS), parts);
       if (!(await insist(() => etcd.keepLeaseAlive(lease ?? 0n), parts))) {
         lease = undefined;

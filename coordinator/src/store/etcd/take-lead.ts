@@ -15,11 +15,16 @@ export interface Lead {
   readonly leadership: Leadership;
 }
 
+export type LeadOptions = EtcdStoreOptions & {
+  /** Called when no coordinator leads, before this one tries to. */
+  readonly onVacant?: (() => void) | undefined;
+};
+
 /** Waits until no other coordinator leads. */
-export async function takeLead(options: EtcdStoreOptions, known?: Insistence): Promise<Lead> {
+export async function takeLead(options: LeadOptions, known?: Insistence): Promise<Lead> {
   const calls = known ?? (await firstAnswer(options));
-  const { etcd, self, nowMs, onStandby = () => {} } = options;
-  return { calls, leadership: await Leadership.take({ etcd, self, nowMs, ...calls }, onStandby) };
+  const { etcd, self, nowMs, onStandby = () => {}, onVacant } = options;
+  return { calls, leadership: await Leadership.take({ etcd, self, nowMs, ...calls }, onStandby, onVacant) };
 }
 
 /** Waits until a member of etcd answers. */

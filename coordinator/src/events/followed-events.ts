@@ -1,0 +1,99 @@
+import { PREFIXES } from "../model/keys.ts";
+import { type Store, StoreError, type WatchBatch } from "../store/index.ts";
+import type { EventLog, EventPage } from "./event-log.ts";
+import type { EventLimits } from "./limits.ts";
+import { Retention, sequenceOf } from "./retention.ts";
+import { SharedRead } from "./shared-read.ts";
+import { readEvents, Watchers } from "./watchers.ts";
+
+export interface FollowedEventsOptions {
+  readonly store: Store;
+  readonly limits: EventLimits;
+  /** Called when the events can't be followed any more. */
+  readonly onFatal: (error: unknown) => void;
+}
+
+/** The events of a store to which another coordinator writes. */
+export class FollowedEvents implements EventLog {
+  readonly #store: Store;
+  readonly #reads = new SharedRead();
+  readonly #watchers = new Watchers();
+  #newest = 0;
+  #removedThrough = 0;
+
+  /** Reads the stored events, and follows them until the signal. */
+  static async open(options: FollowedEventsOptions, signal: AbortSignal): Promise<FollowedEvents> {
+    const events = new FollowedEvents(options.store);
+    const from = await events.#load(options.limits);
+    events.#follow(from, options.limits, signal).catch(options.onFatal);
+    return events;
+  }
+
+  private constructor(store: Store) {
+    this.#store = store;
+  }
+
+  get newest(): number {
+    return this.#newest;
+  }
+
+  get removedThrough(): number {
+    return this.#removedThrough;
+  }
+
+  read(after: number, limit: number): Promise<EventPage> {
+    const question = { after, limit, newest: this.#newest };
+    return this.#reads.read(question, () => readEvents(this.#store, after, limit));
+  }
+
+  subscribe(listener: () => void): () => void {
+    return this.#watchers.add(listener);
+  }
+
+  /** Returns the revision after which the events have to be followed. */
+  async #load(limits: EventLimits): Promise<number> {
+    const { revision } = this.#store;
+    const retention = new Retention(this.#store, limits);
+    await retention.load(({ sequence }) => {
+      this.#newest = Math.max(this.#newest, Number(sequence));
+    });
+    this.#removedThrough = Math.max(this.#removedThrough, retention.removedThrough);
+    return revision;
+  }
+
+  async #follow(from: number, limits: EventLimits, signal: AbortSignal): Promise<void> {
+    for (let after = from; !signal.aborted; ) {
+      try {
+        for await (const batch of this.#store.watch(PREFIXES.events, after + 1, signal)) {
+          after = batch.revision;
+          this.#take(batch);
+        }
+      } catch (error) {
+        if (signal.aborted || isCode(error, "CLOSED")) return;
+        if (!isCode(error, "SLOW") && !isCode(error, "COMPACTED")) throw error;
+        after = await this.#load(limits);
+        this.#watchers.wake();
+      }
+    }
+  }
+
+  #take({ events }: WatchBatch): void {
+    let removed = 0;
+    let isWritten = false;
+    for (const event of events) {
+      const sequence = sequenceOf(event.kind === "put" ? event.record.key : event.key);
+      if (event.kind === "delete") removed = Math.max(removed, sequence);
+      else {
+        isWritten = true;
+        this.#newest = Math.max(this.#newest, sequence);
+      }
+    }
+    // An event that counts up is deleted together with its new record. Old ones are removed by themselves.
+    if (!isWritten) this.#removedThrough = Math.max(this.#removedThrough, removed);
+    else this.#watchers.wake();
+  }
+}
+
+function isCode(error: unknown, code: string): boolean {
+  return error instanceof StoreError && error.code === code;
+}

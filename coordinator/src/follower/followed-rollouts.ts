@@ -1,0 +1,59 @@
+import type { RolloutSource } from "../api/forage/watch-rollout.ts";
+import { concernedRollouts } from "../control/rollout/concerned.ts";
+import { RolloutLook, type RolloutLookOptions, unsettled } from "../control/rollout/look.ts";
+import type { ResourceProgress } from "../control/rollout/progress-input.ts";
+
+/**
+ * Evaluates rollouts while another coordinator leads. How resources ended is what the leader has stored; until then they are in
+ * progress.
+ */
+export class FollowedRollouts implements RolloutSource {
+  readonly #options: RolloutLookOptions;
+  readonly #look: RolloutLook;
+  /** The progress of watched rollouts since their last change: many may watch one. */
+  readonly #progress = new Map<string, readonly ResourceProgress[]>();
+  readonly #watchers = new Map<string, Set<() => void>>();
+  readonly #unsubscribe: () => void;
+
+  constructor(options: RolloutLookOptions) {
+    this.#options = options;
+    this.#look = new RolloutLook(options);
+    this.#unsubscribe = options.state.subscribe((changes) => {
+      if (this.#watchers.size === 0) return;
+      for (const id of concernedRollouts(changes, options.state)) this.#changed(id);
+    });
+  }
+
+  progress(id: string): readonly ResourceProgress[] | undefined {
+    const rollout = this.#options.state.rollout(id);
+    if (rollout === undefined) return undefined;
+    if (rollout.record.finished) return rollout.record.resources.map((r) => ({ ...r }));
+    const progress = this.#progress.get(id) ?? this.#look.at(rollout).map(unsettled);
+    if (this.#watchers.has(id)) this.#progress.set(id, progress);
+    return progress;
+  }
+
+  rolloutView(key: string): ReturnType<RolloutLook["rolloutView"]> {
+    return this.#look.rolloutView(key);
+  }
+
+  watch(id: string, listener: () => void): () => void {
+    const watchers = this.#watchers.get(id) ?? new Set();
+    this.#watchers.set(id, watchers.add(listener));
+    return () => {
+      watchers.delete(listener);
+      if (watchers.size > 0 || this.#watchers.get(id) !== watchers) return;
+      this.#watchers.delete(id);
+      this.#progress.delete(id);
+    };
+  }
+
+  close(): void {
+    this.#unsubscribe();
+  }
+
+  #changed(id: string): void {
+    this.#progress.delete(id);
+    for (const listener of this.#watchers.get(id) ?? []) listener();
+  }
+}

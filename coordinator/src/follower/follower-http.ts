@@ -1,0 +1,77 @@
+import type { Authority } from "../authority/authority.ts";
+import { type Config, hostPort } from "../config.ts";
+import type { EventLog } from "../events/event-log.ts";
+import type { GrpcPort } from "../grpc-port.ts";
+import { type ApiCallOptions, type Bound, failed } from "../http/api/call.ts";
+import { addEventRoutes } from "../http/api/event-routes.ts";
+import { addObjectRoutes, type ObjectRouteOptions } from "../http/api/object-routes.ts";
+import { addIdentityRoutes } from "../http/identity-routes.ts";
+import type { Metrics } from "../http/metrics.ts";
+import { type PassHttpOptions, passHttp } from "../http/passed/pass-http.ts";
+import { httpNamesOf } from "../http/pod-domain.ts";
+import { type HttpServer, type Readiness, startHttpServer } from "../http/server.ts";
+import { serverMaterial } from "../identity.ts";
+import type { IdentityIssuer } from "../objects/identity-issuer.ts";
+import type { Clock } from "../time/clock.ts";
+
+export interface FollowerHttpOptions {
+  readonly config: Pick<Config, "http">;
+  readonly authority: Authority;
+  readonly issuer: Pick<IdentityIssuer, "issuer" | "publicKeys">;
+  readonly clock: Pick<Clock, "schedule">;
+}
+
+export interface FollowerHttpParts extends PassHttpOptions {
+  readonly port: Pick<GrpcPort, "names" | "tokenWatch">;
+  readonly metrics: Metrics;
+  readonly readiness: () => Readiness;
+  readonly calls: ApiCallOptions;
+  readonly events: EventLog;
+  readonly handlers: ObjectRouteOptions["handlers"];
+  readonly stopping: AbortSignal;
+  /** Whether the view is known to be older than the leader's. */
+  readonly isBehind: () => boolean;
+}
+
+/** Requests that only read what the view and the store have. The pages of the dashboard need the leader's memory. */
+const SERVED_HERE = [
+  /^\/\.well-known\//,
+  /^\/api\/v1\/(namespaces\/[^/]+\/)?events$/,
+  /^\/api\/v1\/namespaces\/[^/]+\/(secrets|configmaps|registrycredentials|persistentvolumeclaims)(\/[^/]+)?$/,
+  /^\/api\/v1\/priorityclasses(\/[^/]+)?$/,
+];
+/** A request that can be served here waits no longer for the leader. */
+const PATIENCE_MS = 300;
+
+/** Opens the port for HTTP while another coordinator leads. Requests that are not served here are passed on to that one. */
+export async function openFollowerHttp(
+  { config, authority, issuer, clock }: FollowerHttpOptions,
+  parts: FollowerHttpParts,
+): Promise<HttpServer> {
+  const { port, metrics, readiness, calls, events, handlers, stopping, isBehind } = parts;
+  const listen = hostPort(config.http.listen);
+  return startHttpServer({
+    ...{ listen, metrics, readiness },
+    ...(config.http.tls && { tls: await serverMaterial(authority, httpNamesOf(config.http, port.names)) }),
+    routes: (app) => {
+      app.use("*", async (c, next) => {
+        const isServedHere = readsHere(c);
+        if (isServedHere && !isBehind()) return next();
+        try {
+          return await passHttp(c, parts, isServedHere ? PATIENCE_MS : undefined);
+        } catch (error) {
+          return isServedHere ? next() : failed(c, error);
+        }
+      });
+      addIdentityRoutes(app, issuer);
+      const { schedule } = clock;
+      addEventRoutes(app, { ...calls, events, schedule, tokens: port.tokenWatch, stopping });
+      addObjectRoutes(app, { ...calls, handlers });
+    },
+  });
+}
+
+function readsHere(c: Bound): boolean {
+  const { method, path } = c.req;
+  return method === "GET" && c.req.query("reveal") !== "true" && SERVED_HERE.some((it) => it.test(path));
+}

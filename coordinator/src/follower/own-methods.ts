@@ -1,0 +1,149 @@
+import {
+  GetRolloutRequest,
+  type OperatorServiceService,
+  OperatorServiceService as operator,
+} from "@forage/proto/forage/operator/v1/operator";
+import { ForageServiceService, WatchRolloutRequest } from "@forage/proto/forest/v1/forage";
+import type { Logger } from "pino";
+import { ActingTime } from "../acting-time/acting-time.ts";
+import { watchRolloutHandler } from "../api/forage/watch-rollout.ts";
+import { namespaceReadHandlers } from "../api/namespaces/handlers.ts";
+import { NamespaceRules } from "../api/namespaces/namespace-rules.ts";
+import { objectReadHandlers } from "../api/objects/handlers.ts";
+import { listApiTokens } from "../api/operator/api-tokens.ts";
+import { readHandlers } from "../api/operator/read-handlers.ts";
+import type { Config } from "../config.ts";
+import { rolloutLimits } from "../control/rollout/rollout-limits.ts";
+import { serviceFailure } from "../destination/service-failure.ts";
+import { readyEndpointCount } from "../endpoints/endpoints.ts";
+import type { EventLog } from "../events/event-log.ts";
+import type { Vault } from "../objects/vault.ts";
+import { bytesHandlers } from "../rpc/bytes-handler.ts";
+import type { Handlers, ServeOptions } from "../rpc/serve.ts";
+import { TokenUses } from "../rpc/token-uses.ts";
+import { UnknownFields } from "../rpc/unknown-fields.ts";
+import type { ClusterView } from "../state/cluster-view.ts";
+import type { Store } from "../store/index.ts";
+import type { Clock } from "../time/clock.ts";
+import { FollowedRollouts } from "./followed-rollouts.ts";
+import type { OwnMethod, Place } from "./forward.ts";
+
+export interface OwnMethodsOptions {
+  readonly config: Pick<Config, "rollout">;
+  readonly store: Store;
+  readonly state: ClusterView;
+  readonly vault: Vault;
+  readonly events: EventLog;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Kinds of workloads whose pods no resource stands for. */
+  readonly foreignKinds: readonly string[];
+  /** Whether the view is known to be older than the leader's. */
+  readonly isBehind: () => boolean;
+}
+
+type OperatorHandlers = Partial<Handlers<typeof OperatorServiceService>>;
+
+export interface OwnMethods {
+  /** By the paths of the methods. */
+  readonly methods: ReadonlyMap<string, OwnMethod>;
+  /** The handlers of the operator service's methods that are complete here, for the JSON API. */
+  readonly handlers: ReturnType<typeof completeHandlers>;
+  close(): void;
+}
+
+/** Methods that need what only the leader has in memory: reasons for waiting, usage, last heartbeats, states of gateways. */
+const LEADER_FIRST: ReadonlySet<string> = new Set([
+  operator.listResources.path,
+  operator.listPods.path,
+  operator.listNodes.path,
+  operator.why.path,
+  operator.getRollout.path,
+  operator.listApiTokens.path,
+  ForageServiceService.watchRollout.path,
+]);
+
+/** Returns the methods that a coordinator serves from its own view while another one leads. */
+export function ownMethods(options: OwnMethodsOptions, serving: ServeOptions): OwnMethods {
+  const { state, isBehind } = options;
+  const rollouts = openRollouts(options);
+  const complete = completeHandlers(options, rollouts);
+  const handlers: OperatorHandlers = { ...readsOf(options, rollouts), ...complete };
+  const checking = { ...serving, unknownFields: new UnknownFields() };
+  const watchRollout = watchRolloutHandler(state, rollouts);
+  const served = [
+    ...bytesHandlers(operator, handlers, checking),
+    ...bytesHandlers(ForageServiceService, { watchRollout }, checking),
+  ];
+  const isFinished = finishedRollout(state);
+  const placeOf = (path: string, first: Buffer): Place => {
+    if (isFinished(path, first)) return "here";
+    return isBehind() || LEADER_FIRST.has(path) ? "leader-first" : "here";
+  };
+  const isStream = (path: string): boolean => path === ForageServiceService.watchRollout.path;
+  return {
+    methods: new Map(
+      served.map(([path, serve]) => [
+        path,
+        { serve, isStream: isStream(path), placeOf: (first: Buffer) => placeOf(path, first) },
+      ]),
+    ),
+    handlers: complete,
+    close: () => rollouts.close(),
+  };
+}
+
+function openRollouts({ config, state, clock }: OwnMethodsOptions): FollowedRollouts {
+  return new FollowedRollouts({
+    state,
+    clock,
+    time: new ActingTime({ clock }),
+    unschedulable: NONE,
+    limits: rolloutLimits(config),
+    readyEndpoints: (namespace, service) => readyEndpointCount(state, namespace, service),
+    serviceFailure: (namespace, service) => serviceFailure(state, namespace, service),
+  });
+}
+
+const NONE = { get: () => undefined };
+
+function readsOf({ state, clock, events }: OwnMethodsOptions, rollouts: FollowedRollouts) {
+  return readHandlers({
+    ...{ state, clock, events, rollouts, unschedulable: NONE },
+    rolloutView: (key) => rollouts.rolloutView(key),
+    explainPlacement: () => undefined,
+    metrics: { usage: NONE },
+    autoscale: { statusOf: () => undefined },
+    gateways: { statusOf: () => undefined, nodeState: () => undefined },
+  });
+}
+
+function completeHandlers(options: OwnMethodsOptions, rollouts: FollowedRollouts) {
+  const { state, vault, clock, store, log, foreignKinds } = options;
+  const { nowMs, schedule } = clock;
+  const tokenUses = new TokenUses({ store, log, nowMs, schedule });
+  const { listEndpoints, listRevisions, listEvents, watchEvents } = readsOf(options, rollouts);
+  return {
+    ...{ listEndpoints, listRevisions, listEvents, watchEvents },
+    ...objectReadHandlers({ state, vault }),
+    ...namespaceReadHandlers({ state, namespaceRules: new NamespaceRules(state, foreignKinds) }),
+    listApiTokens: () => listApiTokens({ state, clock, tokenUses }),
+  } satisfies OperatorHandlers;
+}
+
+/** Reports whether a request is for a rollout that has finished: its record has the whole answer. */
+function finishedRollout(state: ClusterView): (path: string, first: Buffer) => boolean {
+  const isFinished = (id: string): boolean => state.rollout(id)?.record.finished === true;
+  return (path, first) => {
+    try {
+      if (path === ForageServiceService.watchRollout.path)
+        return isFinished(WatchRolloutRequest.decode(first).rolloutId);
+      if (path !== operator.getRollout.path) return false;
+      const { by } = GetRolloutRequest.decode(first);
+      return by?.$case === "rolloutId" && isFinished(by.value);
+    } catch {
+      // The leader refuses what can't be decoded.
+      return false;
+    }
+  };
+}

@@ -1,0 +1,33 @@
+import { Metadata } from "@grpc/grpc-js";
+import { methodTable } from "./access.ts";
+import { FORWARDED_PEER_KEY } from "./forwarded-caller.ts";
+
+/** The store's revision after a call that may have written, for the coordinator that has passed the call on. */
+export const REVISION_KEY = "forage-revision";
+
+/** Returns the trailers of a call that another coordinator has passed on and that may have written. */
+export function revisionTrailer(
+  method: string,
+  metadata: Metadata,
+  revision: (() => number) | undefined,
+): Metadata | undefined {
+  if (revision === undefined || !mayWrite(method) || metadata.get(FORWARDED_PEER_KEY).length === 0)
+    return undefined;
+  const trailer = new Metadata();
+  trailer.set(REVISION_KEY, String(revision()));
+  return trailer;
+}
+
+/** Takes the revision out of the trailers. Undefined: there is none. */
+export function takeRevision(trailer: Metadata | undefined): number | undefined {
+  const value = Number(trailer?.get(REVISION_KEY)[0] ?? Number.NaN);
+  trailer?.remove(REVISION_KEY);
+  return Number.isSafeInteger(value) ? value : undefined;
+}
+
+function mayWrite(method: string): boolean {
+  const access = methodTable[method];
+  return access !== undefined && (access.who !== "user" || WRITERS.has(access.role));
+}
+
+const WRITERS: ReadonlySet<string> = new Set(["editor", "admin"]);
