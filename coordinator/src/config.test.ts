@@ -14,6 +14,20 @@ test("a range of ports may have one port, and every port", () => {
 
 const DATA = ["--data-dir", "/var/lib/forage"];
 
+test("archives of workspaces that other coordinators can't read are refused with a store in etcd", (t) => {
+  const etcd = { endpoints: ["http://127.0.0.1:2379"] };
+  const read = (settings: object) =>
+    readConfig(["--config", aFile(t, JSON.stringify({ dataDir: "/var/lib/forage", ...settings }))], {});
+  const workspaces = { enabled: true };
+  assert.throws(() => read({ store: { etcd }, workspaces }), {
+    name: "ConfigError",
+    message: /workspaces\.content: .* set s3, or directory to one that all coordinators share$/,
+  });
+  read({ workspaces });
+  read({ store: { etcd } });
+  read({ store: { etcd }, workspaces: { ...workspaces, content: { directory: "/mnt/shared" } } });
+});
+
 test("there is a value for everything but the data directory", () => {
   const config = readConfig(DATA, {});
   assert.partialDeepStrictEqual(config, {

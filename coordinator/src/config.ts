@@ -302,12 +302,22 @@ function checked(config: Config, file: string): Config {
   }
   checkCertificates(config.certificates, file);
   checkRanges(config.services, file);
+  checkContent(config, file);
   if (config.destination !== "off" && !isLoopback(hostPort(config.destination.listen).host)) {
     throw new ConfigError(
       `destination.listen: ${config.destination.listen} is not a loopback address; others use the TLS port, which asks who they are`,
     );
   }
   return config;
+}
+
+/** Rejects archives that only the host of one of several coordinators has. */
+function checkContent({ store, workspaces: { enabled, content } }: Config, file: string): void {
+  const isShared = content.s3 !== undefined || content.directory !== undefined;
+  if (!enabled || store.etcd === undefined || isShared) return;
+  throw new ConfigError(
+    `${file}: workspaces.content: with store.etcd, the next coordinator that leads needs the archives: set s3, or directory to one that all coordinators share`,
+  );
 }
 
 /** Rejects address ranges for outside clients that are not reachable from outside. */

@@ -254,7 +254,14 @@ function openCoordinatorTable(
   const { config, store, clock, follower } = options;
   const own = ownPlace(options);
   const onTokenUsed = (id: string): void => services.operator.tokenUses.used(id);
-  const table = new CoordinatorTable({ own, store, clock, decides, onTokenUsed, sinceMs: store.leadsSinceMs });
+  const table = new CoordinatorTable({
+    own,
+    store,
+    clock,
+    decides,
+    onTokenUsed,
+    sinceMs: store.leadsSinceMs,
+  });
   if (config.store.etcd === undefined) return table;
   metrics.add((registers) => coordinatorMetrics(table, registers));
   const leader = () => ({ name: own.name, sinceMs: store.leadsSinceMs });

@@ -6,7 +6,7 @@ import { NamespaceRules } from "./api/namespaces/namespace-rules.ts";
 import { policyRefusalIn } from "./api/namespaces/stored-violations.ts";
 import { PodUse } from "./api/operator/pod-use.ts";
 import { type AuditLog, NO_AUDIT_LOG } from "./audit/audit-log.ts";
-import type { Authority, AuthorityRoll } from "./authority/authority.ts";
+import type { Authority, AuthorityRoll, AuthorityRoot } from "./authority/authority.ts";
 import type { Backups } from "./backups/open-backups.ts";
 import type { CertificateController } from "./certificates/controller.ts";
 import { openCertificates } from "./certificates/open-certificates.ts";
@@ -332,6 +332,7 @@ function servicesOptions(
       authorityPin: () => authority.pin,
       ...{ reachableAt: options.reachableAt ?? [], readKeyFiles: options.readKeyFiles },
       authorityRoll: options.authorityRoll,
+      authorityRoots: () => options.authorityRoll?.roots() ?? [onlyRoot(authority)],
       certificateGraceMs: options.config.nodeCertificates.graceDays * DAY_MS,
       ...{ planner, trials: new Trials({ state, planner }) },
       nodePorts,
@@ -368,6 +369,11 @@ function servicesOptions(
     destination: { directory: options.view?.directory ?? openDirectory(state, options), authorize: true },
     broker,
   };
+}
+
+/** Returns the root of an authority that is not replaced. */
+function onlyRoot({ pin, certPem }: Authority): AuthorityRoot {
+  return { pin, certPem, forServers: true, forNodes: true };
 }
 
 async function openCertificateController(

@@ -12,6 +12,8 @@ import { dependents } from "./dependents.ts";
 export interface AuthorityHandlerOptions {
   /** Undefined: the authority can't be replaced while the coordinator runs. */
   readonly authorityRoll: AuthorityRoll | undefined;
+  /** Returns the roots, oldest first. */
+  readonly authorityRoots: () => readonly AuthorityRoot[];
   readonly certificateGraceMs: number;
   readonly state: ClusterView;
   readonly clock: Clock;
@@ -90,9 +92,7 @@ function dependentNodes({ authorityRoll, certificateGraceMs, state, clock }: Aut
 
 function authorityViews(options: AuthorityHandlerOptions): wire.Authority[] {
   const nodes = dependentNodes(options);
-  return rollOf(options)
-    .roots()
-    .map((root) => authorityView(root, root.forNodes ? [] : nodes));
+  return options.authorityRoots().map((root) => authorityView(root, root.forNodes ? [] : nodes));
 }
 
 function authorityView(

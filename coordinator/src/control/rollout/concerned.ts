@@ -1,5 +1,6 @@
+import { workloadKey } from "../../model/workload.ts";
 import type { ClusterView } from "../../state/cluster-view.ts";
-import type { Change, PodEntry, RolloutEntry } from "../../state/entries.ts";
+import type { Change, RolloutEntry } from "../../state/entries.ts";
 
 type State = Pick<ClusterView, "activeRollouts" | "activeRolloutsOf" | "servicesTargeting">;
 
@@ -8,24 +9,33 @@ export function concernedRollouts(changes: readonly Change[], state: State): Rea
   return new Set(changes.flatMap((change) => concernedBy(change, state)));
 }
 
-/** Returns the ids of the unfinished rollouts of the pod's workload, and of the services that lead to it. */
-export function rolloutsOfPod({ record, workloadKey }: PodEntry, state: State): readonly string[] {
-  const { namespace, workloadKind, workloadName } = record;
-  const services = state.servicesTargeting(workloadKey);
+/** Returns the rollouts of the workload, and of the services that lead to it. */
+function rolloutsOfWorkload(
+  { namespace, kind, name }: { readonly namespace: string; readonly kind: string; readonly name: string },
+  state: State,
+): readonly string[] {
+  const services = state.servicesTargeting(workloadKey(namespace, kind, name));
   return [
-    ...rolloutsOf(namespace, workloadKind, workloadName, state),
+    ...rolloutsOf(namespace, kind, name, state),
     ...services.flatMap((service) => rolloutsOf(namespace, "service", service.record.name, state)),
   ];
 }
 
 function concernedBy(change: Change, state: State): readonly string[] {
   switch (change.kind) {
-    case "pod":
-      return rolloutsOfPod((change.after ?? change.before) as PodEntry, state);
-    case "resource":
-    case "workload-status": {
+    case "pod": {
+      const record = (change.after ?? change.before)?.record;
+      if (record === undefined) return [];
+      const { namespace, workloadKind: kind, workloadName: name } = record;
+      return rolloutsOfWorkload({ namespace, kind, name }, state);
+    }
+    case "resource": {
       const record = (change.after ?? change.before)?.record;
       return record === undefined ? [] : rolloutsOf(record.namespace, record.kind, record.name, state);
+    }
+    case "workload-status": {
+      const record = (change.after ?? change.before)?.record;
+      return record === undefined ? [] : rolloutsOfWorkload(record, state);
     }
     case "rollout":
       return change.after === undefined ? [] : supersededBy(change.after, state);

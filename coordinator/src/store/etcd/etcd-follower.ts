@@ -1,4 +1,5 @@
 import { type MonotonicClock, pause } from "@forage/common/clock";
+import { linkSignals } from "@forage/common/link-signals";
 import type { Timeline } from "../core/timeline.ts";
 import { corrupt } from "../format/corrupt.ts";
 import { CHAIN_START, type Chain } from "../format/entry-codec.ts";
@@ -240,10 +241,11 @@ class FollowedEngine extends EtcdStoreEngine implements FollowedStore {
   async #untilMoved(): Promise<void> {
     const { etcd } = this.#parts.options;
     const enough = new AbortController();
-    const signal = AbortSignal.any([this.#following.ending.signal, enough.signal]);
+    const { signal, unlink } = linkSignals(this.#following.ending.signal, enough.signal);
     const timer = pause(this.#parts.callClock, LOOK_EVERY_MS, signal);
     await Promise.race([timer, etcd.changed(HEAD_KEY, this.#headRevision, signal).catch(() => timer)]);
     enough.abort();
+    unlink();
   }
 
   #take({ meta, base, foldTarget, headRevision, entries }: HistoryEnd): void {

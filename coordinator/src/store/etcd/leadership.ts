@@ -1,4 +1,5 @@
 import { pause } from "@forage/common/clock";
+import { linkSignals } from "@forage/common/link-signals";
 import { StoreError } from "../store-error.ts";
 import type { Etcd, EtcdRecord } from "./etcd.ts";
 import { EtcdError } from "./etcd-error.ts";
@@ -212,8 +213,9 @@ function removal({ createRevision }: EtcdRecord) {
 async function untilChanged(parts: LeadershipParts, after: bigint): Promise<void> {
   const { etcd, clock, signal } = parts;
   const enough = new AbortController();
-  const either = AbortSignal.any([signal, enough.signal]);
-  const timer = pause(clock, LOOK_EVERY_MS, either).then(() => enough.abort());
-  await etcd.changed(LEADER_KEY, after, either).catch(() => timer);
+  const either = linkSignals(signal, enough.signal);
+  const timer = pause(clock, LOOK_EVERY_MS, either.signal).then(() => enough.abort());
+  await etcd.changed(LEADER_KEY, after, either.signal).catch(() => timer);
   enough.abort();
+  either.unlink();
 }

@@ -1,0 +1,31 @@
+import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
+import { test } from "node:test";
+import { linkSignals } from "./link-signals.ts";
+
+test("links that have ended leave nothing behind in a signal that lives on", () => {
+  const lasting = new AbortController();
+  for (let at = 0; at < 1_000; at++) {
+    const own = new AbortController();
+    const { unlink } = linkSignals(lasting.signal, own.signal);
+    if (at % 2 === 0) own.abort();
+    unlink();
+  }
+  assert.equal(getEventListeners(lasting.signal, "abort").length, 0);
+  const kept = Object.getOwnPropertySymbols(lasting.signal)
+    .map((symbol): unknown => Reflect.get(lasting.signal, symbol))
+    .filter((value) => value instanceof Set && value.size > 0);
+  assert.deepEqual(kept, []);
+});
+
+test("the first of the signals aborts, with its reason, also if it was aborted before", () => {
+  const [a, b] = [new AbortController(), new AbortController()];
+  const linked = linkSignals(a.signal, b.signal);
+  b.abort("b");
+  a.abort("a");
+  assert.equal(linked.signal.reason, "b");
+  assert.equal(linkSignals(a.signal).signal.reason, "a");
+  const ended = linkSignals(new AbortController().signal);
+  ended.unlink();
+  assert.equal(ended.signal.aborted, false);
+});
