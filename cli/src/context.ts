@@ -81,7 +81,7 @@ export async function withCoordinator<T>(
   }
 }
 
-/** Asks for the coordinators of the cluster. A command that has done its work does not fail for that, and waits a moment at most. */
+/** Requests the coordinators of the cluster. A command that has done its work does not fail for that, and waits a moment at most. */
 async function learn(coordinator: Coordinator, known: KnownServers): Promise<void> {
   const asked = coordinator.call(operator.listCoordinators, {}, LEARN_LIMIT_MS).catch(() => undefined);
   const answer = await asked;

@@ -45,7 +45,7 @@ export class KnownServers {
     return known.filter((it) => !servers.includes(it)).slice(0, Math.max(0, SERVERS_MAX - servers.length));
   }
 
-  /** Whether what was reported should be asked for again. */
+  /** Whether the reported coordinators should be requested again. */
   get isOld(): boolean {
     const { atMs } = this.#entries()[this.#key] ?? {};
     return atMs === undefined || Math.abs(this.#world.nowMs() - atMs) > MAX_AGE_MS;
