@@ -1,6 +1,6 @@
 import type { KeptPodRecord } from "@forage/proto/forage/store/v1/store";
 import type { Timestamp } from "@forage/proto/google/protobuf/timestamp";
-import { isOfAttempt } from "../../model/kept-pod.ts";
+import { isOfAttempt, KEEP_FAILED_MS } from "../../model/kept-pod.ts";
 import { toEpochMs } from "../../model/timestamp.ts";
 import type { RecordEntry } from "../../state/record-view.ts";
 
@@ -18,11 +18,16 @@ export interface KeptPodsPlan {
   readonly nextMs: number | undefined;
 }
 
+/** An end that is further ahead was stored before the clock was set back. It counts as over: else the pod would be kept for as long. */
+const FARTHEST_END_MS = 2 * KEEP_FAILED_MS;
+
 /** Decides which kept pods go: those whose time is over, and those of earlier rollout attempts. Pure. */
 export function planKeptPods({ kept, attemptStartedAt, nowMs }: KeptPodsInput): KeptPodsPlan {
   const endsMs = ({ record }: RecordEntry<KeptPodRecord>): number => toEpochMs(record.pod?.keptUntil) ?? 0;
   const stays = (entry: RecordEntry<KeptPodRecord>): boolean =>
-    endsMs(entry) > nowMs && isOfAttempt(entry.record, attemptStartedAt);
+    endsMs(entry) > nowMs &&
+    endsMs(entry) <= nowMs + FARTHEST_END_MS &&
+    isOfAttempt(entry.record, attemptStartedAt);
   const ends = kept.filter(stays).map(endsMs);
   return {
     remove: kept.filter((entry) => !stays(entry)),
