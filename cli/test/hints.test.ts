@@ -91,6 +91,34 @@ describe("commands that messages and help name", () => {
     });
 });
 
+/** The files with the usage of the daemons' own commands, which they print. */
+const DAEMONS: Readonly<Record<string, string>> = {
+  "forage-agent": "agent/src/setup/setup-flags.ts",
+  "forage-coordinator": "coordinator/src/help-text.ts",
+};
+/** Texts that only begin like a command of a daemon. */
+const DAEMON_PROSE = /^forage-(agent (on|and)|coordinator acme-client)\b/;
+
+describe("commands of the daemons that messages and help name", () => {
+  const lines = sources.flatMap((place) => {
+    const text = withoutComments(readFileSync(join(root, place), "utf8"));
+    const found = text.matchAll(/(?<![\w/.-])(forage-(?:agent|coordinator)) ([a-z][^`"\n;,)\\|]*)/g);
+    return [...found].map(([line, daemon = "", rest = ""]) => ({ place, line, daemon, rest }));
+  });
+  const hints = lines.filter(({ line }) => !DAEMON_PROSE.test(line));
+
+  test("are found", () => assert.ok(hints.length > 15, `${hints.length}`));
+
+  for (const { place, line, daemon, rest } of hints)
+    test(`${place}: ${line}`, () => {
+      const usage = readFileSync(join(root, DAEMONS[daemon] ?? ""), "utf8");
+      const [task = ""] = /^[a-z-]+/.exec(rest) ?? [];
+      assert.match(usage, new RegExp(`${daemon} ${task}\\b`), "there is no such command");
+      for (const [flag] of rest.matchAll(/--[a-z][a-z-]*/g))
+        assert.ok(usage.includes(flag), `no flag ${flag}`);
+    });
+});
+
 /** Returns what the command's own checks reject before it calls the coordinator. */
 async function problemOf([, ...argv]: readonly string[]): Promise<string | undefined> {
   try {
