@@ -1,10 +1,10 @@
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { listLinks } from "./host-links.ts";
-import { instanceNames } from "./instance-names.ts";
-import { hasIpv6, isOfBridge, readChangedSysctls } from "./kernel-sysctls.ts";
-import { deleteNamespace, listNamespaces } from "./network-namespaces.ts";
-import type { RunCommand } from "./run-command.ts";
+import { listLinks } from "../src/network/host-links.ts";
+import { instanceNames } from "../src/network/instance-names.ts";
+import { hasIpv6, isOfBridge, readChangedSysctls } from "../src/network/kernel-sysctls.ts";
+import { deleteNamespace, listNamespaces } from "../src/network/network-namespaces.ts";
+import type { RunCommand } from "../src/network/run-command.ts";
 
 export interface PurgeOptions {
   readonly instance: string;
