@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { messageOf } from "@forage/common/message-of";
 import { randomOf } from "@forage/common/random";
 import { VirtualClock } from "@forage/common/virtual-clock";
 import type { Pod } from "../agent/src/pods/pod.ts";
@@ -37,7 +38,7 @@ async function simulate(seed: number): Promise<void> {
     world.assertConverged();
   } catch (error) {
     const trace = world.trace.slice(-TRACE_LINES).join("\n");
-    throw new Error(`seed ${seed}: ${error instanceof Error ? error.message : error}\n${trace}`, {
+    throw new Error(`seed ${seed}: ${messageOf(error)}\n${trace}`, {
       cause: error,
     });
   } finally {

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { messageOf } from "@forage/common/message-of";
 import { checkSettings, SETTINGS, type Settings } from "./settings.ts";
 
 export type Config = Settings;
@@ -53,7 +54,7 @@ function readFlags(argv: readonly string[]): Record<string, string | undefined> 
   try {
     return parseArgs({ args: [...argv], options, strict: true }).values as Record<string, string | undefined>;
   } catch (cause) {
-    throw new ConfigError(`${cause instanceof Error ? cause.message : "bad arguments"}\n${usage()}`, {
+    throw new ConfigError(`${messageOf(cause)}\n${usage()}`, {
       cause,
     });
   }
@@ -87,7 +88,7 @@ async function parseFile(path: string): Promise<Record<string, unknown>> {
     const { parse } = await import("yaml");
     value = parse(readFileSync(path, "utf8"), { prettyErrors: true }) ?? {};
   } catch (cause) {
-    throw new ConfigError(`${path}: ${cause instanceof Error ? cause.message : "can't be read"}`, { cause });
+    throw new ConfigError(`${path}: ${messageOf(cause)}`, { cause });
   }
   if (isObject(value)) return value;
   throw new ConfigError(`${path}: must hold settings, one \`name: value\` a line`);

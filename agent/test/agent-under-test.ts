@@ -1,6 +1,7 @@
 import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { kill } from "node:process";
+import { messageOf } from "@forage/common/message-of";
 import { bundlePrograms } from "../../hack/bundling/bundle-programs.ts";
 import { AGENT_ENVIRONMENT, AGENT_NODE_OPTIONS } from "../../hack/instance/describe-programs.ts";
 import { findPodCidr } from "../../hack/instance/pod-cidr.ts";
@@ -165,7 +166,7 @@ export class AgentUnderTest {
     try {
       await until(what, holds);
     } catch (cause) {
-      throw new Error(`${cause instanceof Error ? cause.message : cause}\n${this.log().slice(-4000)}`, {
+      throw new Error(`${messageOf(cause)}\n${this.log().slice(-4000)}`, {
         cause,
       });
     }

@@ -14,9 +14,9 @@ import { HostNetwork, type HostNetworkOptions } from "../src/network/host-networ
 import { instanceNames } from "../src/network/instance-names.ts";
 import type { PodSandbox } from "../src/network/network.ts";
 import { probePort } from "../src/network/probe-port.ts";
-import { purge } from "./purge.ts";
 import { runCommand } from "../src/network/run-command.ts";
 import { CONTRACT_HOST_PORTS, type NetworkHost } from "./network-contract.ts";
+import { purge } from "./purge.ts";
 
 const NAMESPACES = "/run/netns";
 /** `h`, the test's process id in five places, and a number in two: the eight characters an instance may have. */

@@ -7,10 +7,10 @@ import { isDeepStrictEqual } from "node:util";
 import { enterOwnNetwork, whyNoOwnNetwork } from "../../hack/lib/own-network.ts";
 import { type Clock, systemClock } from "../src/clock.ts";
 import { NetworkError, type NetworkErrorCode } from "../src/network/network.ts";
-import { purge } from "./purge.ts";
 import { runCommand } from "../src/network/run-command.ts";
 import { HostUnderTest } from "./host-under-test.ts";
 import { makeOutsideHost } from "./outside-host.ts";
+import { purge } from "./purge.ts";
 
 const obstacle = whyNoOwnNetwork();
 if (obstacle === undefined) enterOwnNetwork();

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { isIP } from "node:net";
 import { parseArgs } from "node:util";
+import { messageOf } from "@forage/common/message-of";
 import { parse } from "yaml";
 import { z } from "zod";
 import { DEFAULT_EVENT_LIMITS } from "./events/limits.ts";
@@ -371,12 +372,9 @@ function readFlags(argv: readonly string[]) {
   try {
     return parseArgs({ args: [...argv], allowPositionals: true, options });
   } catch (cause) {
-    throw new ConfigError(
-      `${cause instanceof Error ? cause.message : "bad arguments"}\n${helpText(undefined)}`,
-      {
-        cause,
-      },
-    );
+    throw new ConfigError(`${messageOf(cause)}\n${helpText(undefined)}`, {
+      cause,
+    });
   }
 }
 
@@ -385,7 +383,7 @@ function readFile(path: string): Record<string, unknown> {
     const value: unknown = parse(readFileSync(path, "utf8"), { prettyErrors: true }) ?? {};
     if (typeof value === "object" && !Array.isArray(value)) return value as Record<string, unknown>;
   } catch (cause) {
-    throw new ConfigError(`${path}: ${cause instanceof Error ? cause.message : "can't be read"}`, { cause });
+    throw new ConfigError(`${path}: ${messageOf(cause)}`, { cause });
   }
   throw new ConfigError(`${path}: must hold settings, one \`name: value\` a line`);
 }

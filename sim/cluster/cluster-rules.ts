@@ -1,3 +1,4 @@
+import { messageOf } from "@forage/common/message-of";
 import type { VirtualClock } from "@forage/common/virtual-clock";
 import { LEADER_TTL_SECONDS } from "../../coordinator/src/store/etcd/leadership.ts";
 import { type Op, StoreError, type TxnResult, type WatchBatch } from "../../coordinator/src/store/index.ts";
@@ -89,7 +90,7 @@ export class ClusterRules {
 
   /** Called for a member that has ended by itself. */
   ended(member: SimMember, error: unknown): void {
-    const text = error instanceof Error ? error.message : String(error);
+    const text = messageOf(error);
     const isCorrupt = causesOf(error).some((it) => it instanceof StoreError && it.code === "CORRUPT");
     if (isCorrupt || text.includes("differs"))
       this.#options.blame(`${member.name} found another history: ${text}`);

@@ -1,3 +1,4 @@
+import { messageOf } from "@forage/common/message-of";
 import { type Random, randomOf } from "@forage/common/random";
 import type { VirtualClock } from "@forage/common/virtual-clock";
 import { pino } from "pino";
@@ -152,7 +153,7 @@ export class SimMember {
 
   #fail({ life }: Life, error: unknown): void {
     if (life.signal.aborted) return;
-    this.#options.note(`ends: ${error instanceof Error ? error.message : error}`);
+    this.#options.note(`ends: ${messageOf(error)}`);
     this.#options.witness.ended(this, error);
     this.kill();
   }

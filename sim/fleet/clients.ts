@@ -1,3 +1,4 @@
+import { messageOf } from "@forage/common/message-of";
 import type { VirtualClock } from "@forage/common/virtual-clock";
 import type { ApplyResourcesRequest, RolloutStatus } from "@forage/proto/forest/v1/forage";
 import { watchRollout } from "../../coordinator/src/api/forage/watch-rollout.ts";
@@ -138,7 +139,7 @@ export class Clients {
       // The disk is full, etcd does not answer, or another coordinator leads; calls are made again until that is over.
       if (error instanceof StoreError && WAITED_FOR.has(error.code)) return false;
       const code = error instanceof CoordinatorError ? error.code : "INTERNAL";
-      this.#options.note(`${what} fails: ${error instanceof Error ? error.message : error}`);
+      this.#options.note(`${what} fails: ${messageOf(error)}`);
       if (FAULTS.has(code)) this.#options.blame(`${what}: ${error instanceof Error ? error.stack : error}`);
       return !(this.#options.retried ?? RETRIED).has(code);
     } finally {

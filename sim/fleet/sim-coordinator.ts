@@ -1,4 +1,5 @@
 import { createHash, generateKeyPairSync, randomBytes } from "node:crypto";
+import { messageOf } from "@forage/common/message-of";
 import type { Random } from "@forage/common/random";
 import type { VirtualClock } from "@forage/common/virtual-clock";
 import { nodeId } from "@forage/identity";
@@ -234,7 +235,7 @@ function loggerOf(write: (line: string) => void): Logger {
       level: "info",
       base: null,
       timestamp: false,
-      serializers: { err: (error: unknown) => (error instanceof Error ? error.message : String(error)) },
+      serializers: { err: (error: unknown) => messageOf(error) },
     },
     { write: (line) => write(line.trimEnd()) },
   );

@@ -1,3 +1,4 @@
+import { messageOf } from "@forage/common/message-of";
 import type { ConnectRequest, ConnectResponse } from "@forage/proto/forage/agent/v1/agent";
 import { Pipe, type Way } from "./network.ts";
 import type { ProcessGate } from "./process-gate.ts";
@@ -69,7 +70,7 @@ export class SimStream {
       }
       this.#reset("it has ended");
     } catch (error) {
-      if (!dead.aborted) this.#reset(error instanceof Error ? error.message : String(error));
+      if (!dead.aborted) this.#reset(messageOf(error));
     }
   }
 

@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { messageOf } from "@forage/common/message-of";
 import { FakeRuntime } from "../runtime/fake.ts";
 import { type ContainerSpec, RuntimeError } from "../runtime/runtime.ts";
 import { ImageCollector } from "./image-collector.ts";
@@ -184,7 +185,7 @@ async function aHost(t: TestContext, images: readonly string[]) {
       usedPercent: async () => disk.used(),
       events: {
         removed: (reference, why) => removed.push(`${reference} ${why}`),
-        failed: (error) => told.push(error instanceof Error ? error.message : String(error)),
+        failed: (error) => told.push(messageOf(error)),
         stillFull: (percent) => told.push(`still ${percent}`),
       },
     });

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import { ServiceState } from "@forage/proto/forage/agent/v1/agent";
 import { testHeldRecords } from "../../test/held-records-contract.ts";
-import type { Clock } from "../clock.ts";
 import { CommandFailed, type RunCommand } from "../network/run-command.ts";
 import type { HeldRecords } from "./held-addresses-file.ts";
 import { LoadBalancer } from "./load-balancer.ts";
@@ -25,7 +25,7 @@ test("all addresses are there before the first is announced, and each is announc
     ...IPS.flatMap(() => ["announce", "announce"]),
   ]);
   host.calls.length = 0;
-  await clock.pass(60_000);
+  await pass(clock, 60_000);
   const announced = host.calls.filter((call) => call.includes("arping") && call.includes("-U"));
   assert.equal(announced.length, 7 * IPS.length);
 });
@@ -34,12 +34,12 @@ test("renews leases and checks their records several times before they end, and 
   const { balancer, host, clock, held } = setUp(t);
   balancer.setCurrent(true);
   await balancer.start();
-  await clock.pass(60_000);
+  await pass(clock, 60_000);
   assert.equal(host.calls.length, 0, host.calls.join());
   host.wanted(IPS.slice(0, 1));
   await balancer.update();
   host.calls.length = 0;
-  await clock.pass(30_000);
+  await pass(clock, 30_000);
   const renewals = host.calls.filter((call) =>
     call.startsWith("ip address replace 192.0.2.50/32 dev eth0 valid_lft 30"),
   );
@@ -53,17 +53,17 @@ test("of two cut-off hosts without the address, the first one to find it unused 
   await balancer.start();
   assert.ok(host.has.has("192.0.2.50"), "no other host had it");
   host.taken = true;
-  await clock.pass(10_000);
+  await pass(clock, 10_000);
   assert.ok(!host.has.has("192.0.2.50"), "it gives way");
-  await clock.pass(60_000);
+  await pass(clock, 60_000);
   assert.ok(!host.has.has("192.0.2.50"));
   host.taken = false;
-  await clock.pass(25_000);
+  await pass(clock, 25_000);
   assert.ok(host.has.has("192.0.2.50"));
   host.taken = true;
   balancer.setCurrent(true);
   await balancer.update();
-  await clock.pass(20_000);
+  await pass(clock, 20_000);
   assert.ok(host.has.has("192.0.2.50"), "the coordinator's word counts more");
 });
 
@@ -73,7 +73,7 @@ test("a host whose services are lost keeps the addresses it holds, until it has 
   await held.add([{ ip: "192.0.2.50", interface: "eth0" }]);
   host.has.add("192.0.2.50");
   await balancer.update();
-  await clock.pass(20_000);
+  await pass(clock, 20_000);
   assert.ok(host.calls.some((call) => call.startsWith("ip address replace 192.0.2.50/32")));
   assert.ok(host.has.has("192.0.2.50"));
   lost.is = false;
@@ -87,7 +87,7 @@ test("a failed probe changes nothing, and is reported", async (t) => {
   host.wanted(IPS.slice(0, 1));
   host.taken = undefined;
   await balancer.start();
-  await clock.pass(20_000);
+  await pass(clock, 20_000);
   assert.ok(host.has.has("192.0.2.50"));
   assert.match(balancer.problems().join(), /can't be found out/);
 });
@@ -132,18 +132,18 @@ test("a removed address is no longer announced, and nothing runs after close", a
   host.wanted(IPS.slice(1, 2));
   await balancer.update();
   host.calls.length = 0;
-  await clock.pass(2_000);
+  await pass(clock, 2_000);
   const announced = () => host.calls.filter((call) => call.includes("arping") && call.includes("-U"));
   assert.ok(announced().length > 0 && announced().every((call) => call.includes("192.0.2.51")));
   await balancer.close();
   host.calls.length = 0;
-  await clock.pass(60_000);
+  await pass(clock, 60_000);
   assert.deepEqual(announced(), []);
 });
 
 function setUp(t: TestContext, servicesLost: () => boolean = () => false) {
   const host = new FakeHost();
-  const clock = new StepClock();
+  const clock = new VirtualClock();
   const held = new HeldInMemory();
   const balancer = new LoadBalancer({
     ...{ held, servicesLost },
@@ -219,37 +219,12 @@ class FakeHost {
   }
 }
 
-/** Advances on demand only, and lets all woken work finish. */
-class StepClock implements Clock {
-  #now = 0;
-  readonly #timers = new Set<{ readonly atMs: number; readonly run: () => void }>();
-
-  nowMs(): number {
-    return this.#now;
-  }
-
-  monotonicMs(): number {
-    return this.#now;
-  }
-
-  schedule(delayMs: number, run: () => void): () => void {
-    const timer = { atMs: this.#now + delayMs, run };
-    this.#timers.add(timer);
-    return () => this.#timers.delete(timer);
-  }
-
-  async pass(ms: number): Promise<void> {
-    const end = this.#now + ms;
-    for (;;) {
-      await settled();
-      const next = [...this.#timers].sort((a, b) => a.atMs - b.atMs)[0];
-      if (next === undefined || next.atMs > end) break;
-      this.#now = next.atMs;
-      this.#timers.delete(next);
-      next.run();
-    }
-    this.#now = end;
-  }
+/** Lets time pass, and lets all woken work finish before the first timer and after each one. */
+async function pass(clock: VirtualClock, ms: number): Promise<void> {
+  const untilMs = clock.monotonicMs() + ms;
+  do await settled();
+  while (clock.next(untilMs));
+  clock.advance(untilMs - clock.monotonicMs());
 }
 
 /** All work here takes turns of the event loop only. This waits for many more turns than a pass over all addresses takes. */

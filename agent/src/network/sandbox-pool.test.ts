@@ -1,31 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Clock } from "../clock.ts";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import { repairSpare } from "./repair-spare.ts";
 import { SandboxPool } from "./sandbox-pool.ts";
 import type { SandboxRecord } from "./sandbox-records.ts";
 
-/** A clock of one timer, as the pool has at most one. */
-class ManualClock implements Clock {
-  timer: { run: () => void; delayMs: number } | undefined;
-  nowMs = () => 0;
-  monotonicMs = () => 0;
-  schedule(delayMs: number, run: () => void): () => void {
-    const timer = { run, delayMs };
-    this.timer = timer;
-    return () => {
-      if (this.timer === timer) this.timer = undefined;
-    };
-  }
-  fire(): void {
-    const { timer } = this;
-    this.timer = undefined;
-    timer?.run();
-  }
-}
-
 interface Scene {
-  readonly clock: ManualClock;
+  readonly clock: VirtualClock;
   readonly pool: SandboxPool;
   readonly made: string[];
   readonly errors: unknown[];
@@ -33,7 +14,7 @@ interface Scene {
 }
 
 function aPool(size: number): Scene {
-  const clock = new ManualClock();
+  const clock = new VirtualClock();
   const made: string[] = [];
   const errors: unknown[] = [];
   const make = async () => {
@@ -50,21 +31,21 @@ test("fills itself once it was quiet for a while", async () => {
   const { clock, pool, made } = aPool(3);
   pool.start([]);
   assert.equal(made.length, 0);
-  clock.fire();
+  clock.next(Number.POSITIVE_INFINITY);
   await settled();
   assert.equal(pool.spareCount, 3);
-  assert.equal(clock.timer, undefined, "no polling");
+  assert.equal(clock.pending, 0, "no polling");
 });
 
 test("what is taken is prepared or made at once, and made up for later", async () => {
   const { clock, pool, made } = aPool(1);
   pool.start([]);
-  clock.fire();
+  clock.next(Number.POSITIVE_INFINITY);
   await settled();
   assert.equal((await pool.take()).namespace, "ns-0");
   assert.equal((await pool.take()).namespace, "ns-1");
   assert.equal(made.length, 2);
-  clock.fire();
+  clock.next(Number.POSITIVE_INFINITY);
   await settled();
   assert.equal(pool.spareCount, 1);
 });
@@ -72,7 +53,7 @@ test("what is taken is prepared or made at once, and made up for later", async (
 test("preparing stops while pods start", async () => {
   const { clock, pool, made } = aPool(8);
   pool.start([]);
-  clock.fire();
+  clock.next(Number.POSITIVE_INFINITY);
   await Promise.resolve();
   await pool.take();
   await settled();
@@ -80,7 +61,7 @@ test("preparing stops while pods start", async () => {
   assert.ok(before < 8);
   await settled();
   assert.equal(made.length, before);
-  clock.fire();
+  clock.next(Number.POSITIVE_INFINITY);
   await settled();
   assert.equal(pool.spareCount, 8);
 });
@@ -88,12 +69,12 @@ test("preparing stops while pods start", async () => {
 test("a pool that starts full is refilled after sandboxes are taken", async () => {
   const { clock, pool, made } = aPool(1);
   pool.start([{ namespace: "kept", address: "10.64.0.9", hostInterface: "veth9" }]);
-  clock.fire();
+  clock.next(Number.POSITIVE_INFINITY);
   await settled();
   assert.equal(made.length, 0, "nothing was missing");
 
   await pool.take();
-  clock.fire();
+  clock.next(Number.POSITIVE_INFINITY);
   await settled();
 
   assert.equal(pool.spareCount, 1);
@@ -103,12 +84,13 @@ test("a failure is reported, and retried later", async () => {
   const scene = aPool(2);
   scene.failNext = true;
   scene.pool.start([]);
-  scene.clock.fire();
+  scene.clock.next(Number.POSITIVE_INFINITY);
   await settled();
   assert.equal(scene.errors.length, 1);
-  assert.ok((scene.clock.timer?.delayMs ?? 0) >= 10_000);
+  scene.clock.advance(9_999);
+  assert.equal(scene.clock.pending, 1);
   scene.failNext = false;
-  scene.clock.fire();
+  scene.clock.next(Number.POSITIVE_INFINITY);
   await settled();
   assert.equal(scene.pool.spareCount, 2);
 });
@@ -116,7 +98,7 @@ test("a failure is reported, and retried later", async () => {
 test("prepared sandboxes that are broken are removed and replaced, and those that were taken meanwhile are not", async () => {
   const { clock, pool } = aPool(4);
   pool.start([]);
-  clock.fire();
+  clock.next(Number.POSITIVE_INFINITY);
   await settled();
   const removed: string[] = [];
   const maker = {
@@ -140,7 +122,7 @@ test("prepared sandboxes that are broken are removed and replaced, and those tha
   assert.deepEqual(removed, ["ns-1"]);
   assert.deepEqual(warned, ["sandbox-broken", "ns-1"]);
   assert.equal(pool.spareCount, 2);
-  clock.fire();
+  clock.next(Number.POSITIVE_INFINITY);
   await settled();
   assert.equal(pool.spareCount, 4);
 });
@@ -148,16 +130,16 @@ test("prepared sandboxes that are broken are removed and replaced, and those tha
 test("prepared sandboxes that are replaced need no pod to be taken", async () => {
   const { clock, pool } = aPool(1);
   pool.start([]);
-  clock.fire();
+  clock.next(Number.POSITIVE_INFINITY);
   await settled();
   assert.equal((await pool.dropBroken(async () => [])).length, 1);
-  clock.fire();
+  clock.next(Number.POSITIVE_INFINITY);
   await settled();
   assert.equal(pool.spareCount, 1);
 });
 
 test("closing waits for the sandbox that is being made", async () => {
-  const clock = new ManualClock();
+  const clock = new VirtualClock();
   const making = Promise.withResolvers<void>();
   const make = async () => {
     await making.promise;
@@ -165,7 +147,7 @@ test("closing waits for the sandbox that is being made", async () => {
   };
   const pool = new SandboxPool({ size: 1, clock, make, onError: () => undefined });
   pool.start([]);
-  clock.fire();
+  clock.next(Number.POSITIVE_INFINITY);
   let isClosed = false;
   const closed = pool.close().then(() => {
     isClosed = true;
@@ -181,7 +163,7 @@ test("a closed pool makes nothing more", async () => {
   const { clock, pool, made } = aPool(2);
   pool.start([]);
   await pool.close();
-  assert.equal(clock.timer, undefined);
+  assert.equal(clock.pending, 0);
   assert.equal(made.length, 0);
 });
 

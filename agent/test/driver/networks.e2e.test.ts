@@ -7,8 +7,8 @@ import {
   TaskConfig,
 } from "@forage/proto/plugins/drivers/proto/driver";
 import { driverInstance } from "../../src/driver/tasks/open-task-driver.ts";
-import { purge } from "../purge.ts";
 import { runCommand } from "../../src/network/run-command.ts";
+import { purge } from "../purge.ts";
 import { until } from "../until.ts";
 import { DriverUnderTest } from "./driver-under-test.ts";
 

@@ -1,3 +1,4 @@
+import { messageOf } from "@forage/common/message-of";
 import { objectKey } from "../model/keys.ts";
 import type { ObjectName } from "../model/object-name.ts";
 import type { Vault } from "../objects/vault.ts";
@@ -117,7 +118,7 @@ export class RouteCertificates {
     try {
       return parseCertificate(content);
     } catch (error) {
-      const why = error instanceof Error ? error.message : "it can't be read";
+      const why = messageOf(error);
       return { reason: "InvalidCertificate", message: `${about}: ${why}` };
     }
   }

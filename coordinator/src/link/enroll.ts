@@ -1,3 +1,4 @@
+import { messageOf } from "@forage/common/message-of";
 import { IdentityError, type NodeId, nodeId } from "@forage/identity";
 import type { IssuedCertificate } from "@forage/identity/ca";
 import {
@@ -288,7 +289,7 @@ function checkedNodeId(name: string): NodeId {
   try {
     return nodeId(name);
   } catch (error) {
-    const description = error instanceof Error ? error.message : "is malformed";
+    const description = messageOf(error);
     throw new CoordinatorError("INVALID", `node_name: ${description}`, {
       violations: [{ field: "node_name", description }],
     });

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { type MonotonicClock, pause } from "@forage/common/clock";
+import { messageOf } from "@forage/common/message-of";
 import {
   AcmeAccountRecord,
   CertificateRecord,
@@ -61,12 +62,9 @@ function openVersionKey(ring: KeyRing, sealed: Sealed): Uint8Array {
   try {
     return ring.open(sealed, VERSION_KEY_KEY);
   } catch (error) {
-    throw new ConfigError(
-      `secretKeyFile: ${error instanceof Error ? error.message : "the keys don't fit the store"}`,
-      {
-        cause: error,
-      },
-    );
+    throw new ConfigError(`secretKeyFile: ${messageOf(error)}`, {
+      cause: error,
+    });
   }
 }
 

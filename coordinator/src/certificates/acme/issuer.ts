@@ -1,3 +1,4 @@
+import { messageOf } from "@forage/common/message-of";
 import type { Clock } from "../../time/clock.ts";
 import { checkedCertificate } from "../check-certificate.ts";
 import { unnameable } from "../hostname.ts";
@@ -121,7 +122,7 @@ function isAccountLost(error: unknown): boolean {
 /** The library's own errors tell of answers that are no ACME. */
 function asIssueError(error: unknown, signal: AbortSignal): unknown {
   if (signal.aborted || error instanceof IssueError) return error;
-  const message = error instanceof Error ? error.message : "an unexpected answer";
+  const message = messageOf(error);
   return new IssueError(`the authority's answer is of no use: ${message}`, { blame: "issuer", cause: error });
 }
 

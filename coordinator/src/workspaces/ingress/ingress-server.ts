@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type Server } from "node:http";
 import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import type { Clock } from "@forage/common/clock";
+import { messageOf } from "@forage/common/message-of";
 import type { Logger } from "pino";
 import { CoordinatorError } from "../../errors.ts";
 import type { Ingress } from "./ingress.ts";
@@ -154,7 +155,7 @@ async function readMaterial({
     const [cert, key] = await Promise.all([readFile(certificateFile, "utf8"), readFile(keyFile, "utf8")]);
     return { cert, key };
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : "";
+    const reason = messageOf(cause);
     throw new CoordinatorError(
       "FAILED_PRECONDITION",
       `workspaces.ingress: a certificate file can't be read: ${reason}`,

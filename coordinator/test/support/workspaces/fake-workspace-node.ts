@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { messageOf } from "@forage/common/message-of";
 import { channelCredentials } from "@forage/identity/credentials";
 import type { GitStatus } from "@forage/proto/content-service-api/initializer";
 import {
@@ -188,7 +189,7 @@ export class FakeWorkspaceNode {
         TransferReport.fromPartial({ id: transfer.id, state: TransferState.DONE, archive }),
       );
     } catch (error) {
-      const message = error instanceof Error ? error.message : String(error);
+      const message = messageOf(error);
       held.transfers.set(
         transfer.id,
         TransferReport.fromPartial({ id: transfer.id, state: TransferState.RETRYING, message }),
