@@ -25,6 +25,7 @@ import { LinkError } from "./link-error.ts";
 import type { LinkState } from "./link-state.ts";
 import type { NodeIdentity } from "./node-identity.ts";
 import type { NodeSource } from "./node-source.ts";
+import { notRenewed } from "./not-renewed.ts";
 import { renewIdentity } from "./renew.ts";
 import { type StreamOptions, serveStream } from "./serve-stream.ts";
 import type { StatusOutbox } from "./status-outbox.ts";
@@ -384,24 +385,6 @@ export class CoordinatorLink {
     this.#state = { ...state, sinceMs };
     if (!same) this.#options.events.changed(this.#state);
   }
-}
-
-function notRenewed({ pair }: NodeIdentity, nowMs: number, cause: LinkError, how: string): LinkError {
-  const asked = `the coordinator doesn't renew it (${cause.message}); its pods keep running; to join again ${how}`;
-  if (nowMs >= pair.notAfterMs) {
-    const ended = new Date(pair.notAfterMs).toISOString();
-    return new LinkError("CERTIFICATE_EXPIRED", `the node's certificate ended ${ended} and ${asked}`, {
-      cause,
-    });
-  }
-  const begins = new Date(pair.notBeforeMs).toISOString();
-  const now = new Date(nowMs).toISOString();
-  return new LinkError(
-    "CERTIFICATE_NOT_YET_VALID",
-    `the node's certificate begins ${begins}, and this host's clock says ${now}: compare the clocks of this host and of the coordinator, ` +
-      `one of which is or was wrong; the node connects by itself once the certificate is valid; ${asked}`,
-    { cause },
-  );
 }
 
 interface Serving {
