@@ -28,6 +28,12 @@ test("followers serve while the leader is killed or paused, and one of them lead
   for (const { lookup } of lookups) await lookup.until(() => lookup.endpoints.size === 2);
   const pods = await podNames(third);
   assert.equal(pods.length, 2);
+  // Events are read from the follower's copy, and the dashboard's answer is passed on from the leader.
+  for (const [path, expected] of [
+    ["/api/v1/events", 200],
+    ["/dashboard/api/me", 401],
+  ] as const)
+    for (const member of others) assert.equal(await member.get(path), expected, path);
   // Every coordinator passes on the list of the one that leads. On a busy machine that may be another one by now.
   for (const member of others) await untilListed(member, cluster);
   const before = lookups.map(({ lookup }) => lookup.updates.length);

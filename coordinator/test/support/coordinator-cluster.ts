@@ -136,6 +136,14 @@ export class Member implements AgentWorld {
     );
   }
 
+  /** Returns the status of the answer to an HTTP request with the token. */
+  async get(path: string): Promise<number> {
+    const headers = { authorization: `Bearer ${this.#token}` };
+    const response = await fetch(`http://${this.http}${path}`, { headers });
+    await response.arrayBuffer();
+    return response.status;
+  }
+
   atEnd(close: () => void): void {
     this.#t.after(close);
   }
