@@ -21,7 +21,7 @@ test("secrets of workspaces are encrypted again with a new key, and then the old
   const write = secretsWrite("instance", secrets, await openVault([old], store));
   assert.ok(write.kind === "put" && !Buffer.from(write.value).includes("a token"));
   await store.txn([], [write]);
-  assert.equal(await reseal([fresh, old], store), 2);
+  assert.deepEqual(await reseal([fresh, old], store), { rewritten: 2, unreadable: [] });
   const stored = await store.get(secretsKey("instance"));
   const record = decodeRecord(
     InstanceSecretsRecord,
