@@ -8,7 +8,7 @@ import { addObjectRoutes, type ObjectRouteOptions } from "../http/api/object-rou
 import { addIdentityRoutes } from "../http/identity-routes.ts";
 import type { Metrics } from "../http/metrics.ts";
 import { type PassHttpOptions, passHttp } from "../http/passed/pass-http.ts";
-import { httpNamesOf } from "../http/pod-domain.ts";
+import { httpNamesOf, isPodHost, podDomainOf } from "../http/pod-domain.ts";
 import { type HttpServer, type Readiness, startHttpServer } from "../http/server.ts";
 import { serverMaterial } from "../identity.ts";
 import type { IdentityIssuer } from "../objects/identity-issuer.ts";
@@ -40,6 +40,8 @@ const SERVED_HERE = [
   /^\/api\/v1\/namespaces\/[^/]+\/(secrets|configmaps|registrycredentials|persistentvolumeclaims)(\/[^/]+)?$/,
   /^\/api\/v1\/priorityclasses(\/[^/]+)?$/,
 ];
+const PODS_AT_LEADER =
+  "ports of pods open at the coordinator that leads: open its dashboard, or use forage port-forward\n";
 /** A request that can be served here waits no longer for the leader. */
 const PATIENCE_MS = 300;
 
@@ -50,11 +52,14 @@ export async function openFollowerHttp(
 ): Promise<HttpServer> {
   const { port, metrics, readiness, calls, events, handlers, stopping, isBehind } = parts;
   const listen = hostPort(config.http.listen);
+  const podDomain = podDomainOf(config.http);
   return startHttpServer({
     ...{ listen, metrics, readiness },
     ...(config.http.tls && { tls: await serverMaterial(authority, httpNamesOf(config.http, port.names)) }),
     routes: (app) => {
       app.use("*", async (c, next) => {
+        // Pages of pods must share no origin with the dashboard.
+        if (isPodHost(c.req.header("host"), podDomain)) return c.text(PODS_AT_LEADER, 421);
         const isServedHere = readsHere(c);
         if (isServedHere && !isBehind()) return next();
         try {

@@ -14,3 +14,17 @@ export function httpNamesOf(http: Config["http"], names: readonly string[]): str
   const podDomain = podDomainOf(http);
   return [hostPort(http.listen).host, ...names, ...(podDomain === undefined ? [] : [`*.${podDomain}`])];
 }
+
+/** Returns the id of an opened port in a host name such as `p-0123456789.localhost:7601`. Undefined: it is another host. */
+export function podPortId(host: string | undefined, domain: string): string | undefined {
+  const name = (host ?? "").toLowerCase().replace(/:\d+$/, "");
+  const end = `.${domain}`;
+  if (!name.startsWith("p-") || !name.endsWith(end)) return undefined;
+  const id = name.slice(0, -end.length);
+  return id.includes(".") ? undefined : id;
+}
+
+/** Reports whether the Host header names an opened port of a pod. */
+export function isPodHost(host: string | undefined, domain: string | undefined): boolean {
+  return domain !== undefined && podPortId(host, domain) !== undefined;
+}

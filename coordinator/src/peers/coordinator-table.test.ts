@@ -71,9 +71,10 @@ test("agents learn the addresses of all coordinators once these have had the tim
   assert.deepEqual([table.addresses(), changes], [undefined, 0]);
   clock.advance(11_000);
   reports("c3", "c2");
-  assert.deepEqual([table.addresses(), changes], [["10.0.0.1:7600", "c3:7600", "c2:7600"], 1]);
+  assert.deepEqual([table.addresses(), changes], [["10.0.0.1:7600", "c2:7600", "c3:7600"], 1]);
   reports("c2", "c3");
   assert.equal(changes, 1, "the order is no change");
+  assert.deepEqual(table.addresses(), ["10.0.0.1:7600", "c2:7600", "c3:7600"]);
   clock.advance(601_000);
   reports("c2");
   assert.deepEqual([table.addresses(), changes], [["10.0.0.1:7600", "c2:7600"], 2]);
@@ -82,6 +83,21 @@ test("agents learn the addresses of all coordinators once these have had the tim
   stop();
   reports("c3");
   assert.equal(changes, 2);
+});
+
+test("agents are not told again when coordinators with too many addresses report in turn", () => {
+  const { table, clock } = aTable();
+  let changes = 0;
+  const stop = table.onAddresses(() => changes++);
+  const report = (name: string): void => {
+    const addresses = Array.from({ length: 12 }, (_, i) => `${name}-${i}:7600`);
+    table.report({ ...aReport(name), addresses }, coordinator(`id-${name}`));
+  };
+  clock.advance(11_000);
+  for (const name of ["c2", "c3", "c2", "c3", "c2"]) report(name);
+  // With the first report, and with the second coordinator.
+  assert.equal(changes, 2);
+  stop();
 });
 
 function aTable() {

@@ -99,7 +99,11 @@ export class CoordinatorTable {
   addresses(): readonly string[] | undefined {
     const { clock, own } = this.#options;
     const nowMs = clock.monotonicMs();
-    const present = [...this.#followers.values()].filter(({ reportedMs }) => nowMs - reportedMs <= KEEP_MS);
+    // Reports move coordinators to the end of the map. The list must be the same after each of them.
+    const present = [...this.#followers]
+      .filter(([, { reportedMs }]) => nowMs - reportedMs <= KEEP_MS)
+      .sort(([a], [b]) => compare(a, b))
+      .map(([, follower]) => follower);
     if (nowMs - this.#beganMs < SILENT_MS || present.length === 0) return undefined;
     const lists = [own.addresses, ...present.map(({ report }) => report.addresses)];
     const preferred = lists.flatMap(([first]) => first ?? []);

@@ -12,6 +12,7 @@ import { serverOptions } from "./server-options.ts";
 const LIMIT = { timeout: 180_000 };
 const JOIN = "/forage.agent.v1.EnrollmentService/Join";
 const APPLY = "/forest.v1.ForageService/ApplyResources";
+const REPORT = "/forage.coordinator.v1.CoordinatorService/Report";
 const ANONYMOUS: Caller = { kind: "anonymous" };
 const USER: Caller = { kind: "user", name: "token:a", grants: [{ role: "admin", namespaces: "*" }] };
 
@@ -33,6 +34,18 @@ test("a connection without credentials has four open calls, and the next is refu
   const next = open(session, JOIN);
   next.end(framed(10));
   assert.equal((await answerOf(next)).code, status.OK);
+});
+
+test("another coordinator is none of the callers without credentials", LIMIT, async (t) => {
+  const { session } = await served(t, {
+    identify: () => ({ kind: "anonymous", coordinator: "c2" }),
+    limits: { maxAnonymousBytes: 100, maxAnonymousPerAddress: 1, maxAnonymousCalls: 2 },
+  });
+  const calls = Array.from({ length: 5 }, () => open(session, REPORT));
+  for (const call of calls) call.end(framed(1_000));
+  const codes = await Promise.all(calls.map(async (call) => (await answerOf(call)).code));
+  assert.deepEqual(codes, Array(5).fill(status.OK));
+  assert.equal((await answerOf(open(session, APPLY))).code, status.UNAUTHENTICATED);
 });
 
 test("one address has a share of the calls without credentials", LIMIT, async (t) => {
@@ -167,7 +180,7 @@ async function served(
   const server = new Server(serverOptions(100, [admission.interceptor]));
   let handled = 0;
   const raw = (bytes: Buffer): Buffer => bytes;
-  for (const path of [JOIN, APPLY]) {
+  for (const path of [JOIN, APPLY, REPORT]) {
     const method = {
       path,
       requestStream: false,

@@ -155,14 +155,15 @@ export class Admission {
     try {
       const caller = this.#options.identify(identifiable);
       const isAnonymous = caller.kind === "anonymous";
-      if (isAnonymous && caller.forwarded !== true) this.#limitCalls(stream);
+      const hasNone = hasNoCredentials(caller);
+      if (hasNone && caller.forwarded !== true) this.#limitCalls(stream);
       // Roles and namespaces are checked with the request; who has no credentials at all is refused before it is read.
       if (isAnonymous) assertMayCall(caller, path, undefined);
       this.#count(caller, peer, stream);
-      if (isAnonymous) limitBytes(stream, this.#maxBytes(caller), refuse);
+      if (hasNone) limitBytes(stream, this.#maxBytes(caller), refuse);
       else this.#prove(call, stream);
       this.#streams.set(metadata, stream);
-      const waitMs = isAnonymous
+      const waitMs = hasNone
         ? Math.min(ANONYMOUS_FIRST_MESSAGE_MS, this.#limits.firstMessageMs)
         : this.#limits.firstMessageMs;
       return this.#options.schedule(waitMs, () =>
@@ -178,13 +179,14 @@ export class Admission {
   #count(caller: Caller, peer: string, stream: ServerHttp2Stream): void {
     const { maxCalls, maxCallsPerClient, maxAnonymousPerAddress } = this.#limits;
     if (this.#open >= maxCalls) throw exhausted("this coordinator", maxCalls);
-    const isAlone = caller.kind === "anonymous" && caller.forwarded !== true;
+    const hasNone = hasNoCredentials(caller);
+    const isAlone = hasNone && caller.forwarded !== true;
     const anonymous = isAlone ? this.#anonymousConnection(stream) : undefined;
     if (anonymous !== undefined && anonymous.open >= this.#limits.maxAnonymousPerConnection)
       throw exhausted("this connection without credentials", this.#limits.maxAnonymousPerConnection);
     const client = this.#clientOf(caller, peer);
     const open = this.#openOfClient.get(client) ?? 0;
-    const limit = caller.kind === "anonymous" ? maxAnonymousPerAddress : maxCallsPerClient;
+    const limit = hasNone ? maxAnonymousPerAddress : maxCallsPerClient;
     if (open >= limit) throw exhausted(client, limit);
     this.#open += 1;
     this.#openOfClient.set(client, open + 1);
@@ -200,6 +202,7 @@ export class Admission {
 
   #clientOf(caller: Caller, peer: string): string {
     if (this.#options.clientOf !== undefined) return this.#options.clientOf(caller, peer);
+    if (caller.coordinator !== undefined) return `coordinator ${caller.coordinator}`;
     return caller.kind === "anonymous"
       ? `address ${peer.slice(0, peer.lastIndexOf(":"))}`
       : callerName(caller);
@@ -242,6 +245,11 @@ export class Admission {
     call.sendStatus({ code, details, metadata: metadata ?? null });
     stream.close(constants.NGHTTP2_NO_ERROR);
   }
+}
+
+/** Reports whether nothing is known of the caller. Coordinators have no rights of their own, but prove who they are. */
+function hasNoCredentials({ kind, coordinator }: Caller): boolean {
+  return kind === "anonymous" && coordinator === undefined;
 }
 
 /** Ends a call whose message grows beyond the limit while it arrives. */

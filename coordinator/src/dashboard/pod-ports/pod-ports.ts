@@ -8,6 +8,7 @@ import { forwardRequest, refuse } from "../../forwarding/forward-request.ts";
 import { forwardUpgrade, refuseUpgrade } from "../../forwarding/forward-upgrade.ts";
 import { PodAgent } from "../../forwarding/pod-agent.ts";
 import type { OtherHosts } from "../../http/other-hosts.ts";
+import { podPortId } from "../../http/pod-domain.ts";
 import { assertNamespace } from "../../rpc/access.ts";
 import type { Caller } from "../../rpc/caller.ts";
 import type { PodEntry } from "../../state/entries.ts";
@@ -92,7 +93,7 @@ export class PodPorts implements OtherHosts {
   }
 
   owns(host: string | undefined): boolean {
-    return idOf(host, this.#options.domain) !== undefined;
+    return podPortId(host, this.#options.domain) !== undefined;
   }
 
   async serve(request: IncomingMessage, response: ServerResponse, arrival: Arrival): Promise<void> {
@@ -131,7 +132,7 @@ export class PodPorts implements OtherHosts {
   }
 
   #admit(request: IncomingMessage): Admitted | Refusal {
-    const opened = this.#opened.find(idOf(request.headers.host, this.#options.domain) ?? "");
+    const opened = this.#opened.find(podPortId(request.headers.host, this.#options.domain) ?? "");
     if (opened === undefined)
       return { status: 404, message: "this port is not open: open it in the dashboard again" };
     if (!this.#opened.isSecret(opened.id, cookieOf(request)))
@@ -182,7 +183,7 @@ export class PodPorts implements OtherHosts {
     query: string | undefined,
     { proto }: Arrival,
   ): void {
-    const id = idOf(request.headers.host, this.#options.domain) ?? "";
+    const id = podPortId(request.headers.host, this.#options.domain) ?? "";
     const ticket = new URLSearchParams(query).get("ticket") ?? "";
     const secret = request.method === "GET" ? this.#opened.exchange(id, ticket) : undefined;
     if (secret === undefined) {
@@ -201,15 +202,6 @@ export class PodPorts implements OtherHosts {
   }
 }
 
-/** Returns the id of an opened port in a host name such as `p-0123456789.localhost:7601`. Undefined: it is another host. */
-function idOf(host: string | undefined, domain: string): string | undefined {
-  const name = (host ?? "").toLowerCase().replace(/:\d+$/, "");
-  const end = `.${domain}`;
-  if (!name.startsWith("p-") || !name.endsWith(end)) return undefined;
-  const id = name.slice(0, -end.length);
-  return id.includes(".") ? undefined : id;
-}
-
 function cookieOf({ headers }: IncomingMessage): string {
   const cookies = (headers.cookie ?? "").split(";").map((cookie) => cookie.trim());
   const found = cookies.find((cookie) => /^(__Host-)?forage-port=/.test(cookie));
@@ -218,8 +210,10 @@ function cookieOf({ headers }: IncomingMessage): string {
 
 /** Reports whether a page of another host sends the request. A link may lead here from anywhere. */
 function isFromElsewhere({ headers, method }: IncomingMessage): boolean {
-  const origin = headers.origin;
-  if (origin !== undefined && URL.parse(origin)?.host !== headers.host) return true;
+  const { origin } = headers;
+  // Pages that hide their address send "null" to their own host, too.
+  const isHidden = origin === "null" && headers["sec-fetch-site"] === "same-origin";
+  if (origin !== undefined && !isHidden && URL.parse(origin)?.host !== headers.host) return true;
   const site = headers["sec-fetch-site"] ?? "same-origin";
   if (site === "same-origin" || site === "none") return false;
   return headers["sec-fetch-mode"] !== "navigate" || method !== "GET";

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { connect } from "node:net";
 import { type TestContext, test } from "node:test";
 import {
   CoordinatorServiceService,
@@ -60,6 +61,30 @@ test("a stream passes as it comes, and ends at the leader when the client leaves
   assert.equal(Buffer.from(first?.value ?? []).toString(), "data: 1\n\n");
   gone.abort();
   await ended.promise;
+});
+
+test("a client that leaves amid its request ends it at the leader, and nothing else", async (t) => {
+  const read = Promise.withResolvers<void>();
+  const ended = Promise.withResolvers<string>();
+  const { url } = await start(t, (app) => {
+    app.get("/here", (c) => c.text("here"));
+    app.post("/slow", async (c) => {
+      const reader = c.req.raw.body?.getReader();
+      await reader?.read();
+      read.resolve();
+      await reader?.read().then(
+        ({ done }) => ended.resolve(done ? "cut short" : "complete"),
+        () => ended.resolve("failed"),
+      );
+      return c.text("late");
+    });
+  });
+  const socket = connect(Number(new URL(url).port), "127.0.0.1");
+  socket.write("POST /slow HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n0123456789");
+  await read.promise;
+  socket.resetAndDestroy();
+  assert.notEqual(await ended.promise, "complete");
+  assert.equal(await (await fetch(`${url}/here`)).text(), "here");
 });
 
 test("a leader that is lost or older is an error that says so", async (t) => {

@@ -35,11 +35,10 @@ export async function passHttp(c: Bound, options: PassHttpOptions, patienceMs?: 
   signal.addEventListener("abort", leave, { once: true });
   call.on("close", () => signal.removeEventListener("abort", leave));
   call.write({ part: { $case: "head", value: headOf(c) } });
-  const sending = send(call, body);
+  send(call, body).catch(leave);
   const parts = call[Symbol.asyncIterator]();
   const head = await headFrom(parts);
   await options.reached(Number(head.revision));
-  sending.catch(leave);
   const init = { status: head.status, headers: endToEnd(head.headers) };
   return new Response(EMPTY.has(head.status) ? null : bodyOf(parts, leave), init);
 }
@@ -59,6 +58,7 @@ async function send(call: Call, body: ReadableStream<Uint8Array> | null): Promis
   if (body !== null)
     for await (const chunk of body) {
       const isTaken = call.write({ part: { $case: "body", value: Buffer.from(chunk) } });
+      if (call.destroyed) return;
       if (!isTaken) await new Promise((resolve) => call.once("drain", resolve).once("close", resolve));
     }
   call.end();
