@@ -64,12 +64,12 @@ export function responseHeaders(response: IncomingMessage, { setsOwnCookie }: Fo
   });
 }
 
-/** The headers that the message's Connection header names. */
+/** The headers that the message's Connection header names. The length of the body is none of them, whatever it says. */
 function connectionTokens({ headers }: IncomingMessage): string[] {
   return (headers.connection ?? "")
     .split(",")
     .map((token) => token.trim().toLowerCase())
-    .filter((token) => token !== "");
+    .filter((token) => token !== "" && token !== "content-length" && token !== "host");
 }
 
 function rawPairs({ rawHeaders }: IncomingMessage): [name: string, value: string][] {

@@ -46,10 +46,11 @@ export async function forwardUpgrade(
 /** Answers with a line of text and closes the connection. */
 export function refuseUpgrade(client: Duplex, status: number, message: string): void {
   const body = `${message}\n`;
-  client.end(
+  const text =
     `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\nContent-Type: text/plain; charset=utf-8\r\n` +
-      `Content-Length: ${Buffer.byteLength(body)}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n${body}`,
-  );
+    `Content-Length: ${Buffer.byteLength(body)}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n${body}`;
+  // A client that never closes its side would keep the connection.
+  client.end(text, () => client.destroy());
 }
 
 function ask(

@@ -1,4 +1,5 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { EventEmitter } from "node:events";
+import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import { AnonymousShare, addressGroup } from "@forage/identity/tls-server";
 
@@ -53,8 +54,11 @@ export class ConnectionPlaces {
     this.#enter(socket);
   }
 
-  /** Must be called for each request whose header is complete. */
-  use({ socket: { remoteAddress = "", remotePort } }: IncomingMessage, response: ServerResponse): void {
+  /** Must be called for each request whose header is complete, with what closes at its end. */
+  use(
+    { socket: { remoteAddress = "", remotePort } }: IncomingMessage,
+    response: Pick<EventEmitter, "once">,
+  ): void {
     const socket = this.#sockets.get(`${remoteAddress}:${remotePort}`);
     if (socket === undefined) return;
     if (!this.#idle.remove(socket, addressGroup(remoteAddress))) return;

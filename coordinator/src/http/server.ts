@@ -74,6 +74,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   server.maxConnections = limits.maxConnections;
   server.on("connection", (socket) => places.add(socket));
   server.prependListener("request", (request, response) => places.use(request, response));
+  server.prependListener("upgrade", (request, client) => places.use(request, client));
   const address = await listening(server, options.listen);
   return {
     address,
