@@ -42,6 +42,10 @@ test("a closed port answers a datagram, and an open one may keep silent", async 
   assert.equal(await sendPacket("127.0.0.1", port, 1_000, 5_000), true);
 });
 
+test("an address that can't be connected to answers nothing", async () => {
+  assert.equal(await sendPacket("255.255.255.255", 9, 100, 60_000), false);
+});
+
 test("a port is open or refuses", async () => {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");

@@ -81,7 +81,9 @@ export const sendPacket: SendPacket = (address, port, packetBytes, timeoutMs) =>
     };
     socket.on("error", failed);
     socket.on("message", () => done(true));
-    socket.connect(port, address, () => {
-      if (!over) socket.send(Buffer.alloc(packetBytes - headers), failed);
+    // The function receives the error of a connection that fails, and no event follows.
+    socket.connect(port, address, (error?: Error) => {
+      if (error) done(false);
+      if (!over) socket.send(Buffer.alloc(Math.max(0, packetBytes - headers)), failed);
     });
   });

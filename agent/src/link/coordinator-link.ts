@@ -247,6 +247,9 @@ export class CoordinatorLink {
       return await this.#connect(identity, signal);
     } catch {
       goBack();
+      // The attempt has cleared the statuses that waited for the present stream.
+      const { pods, outbox } = this.#options;
+      for (const status of pods.statuses()) outbox.put(status);
       this.#redrawLater();
       return undefined;
     }

@@ -72,7 +72,11 @@ async function examineNode(
 ): Promise<ExamineNodesResponse> {
   const found = ExamineNodesResponse.fromPartial({ node });
   const over = new AbortController();
-  const cancel = clock.schedule(NODE_LIMIT_MS, () => over.abort());
+  let isLate = false;
+  const cancel = clock.schedule(NODE_LIMIT_MS, () => {
+    isLate = true;
+    over.abort();
+  });
   const late = `the examination did not end within ${NODE_LIMIT_MS / 1000} s`;
   try {
     const value = ExamineOptions.fromPartial({ peers: [...choosePeers(node, state)] });
@@ -97,13 +101,13 @@ async function examineNode(
         found.findings.push(...findings.slice(0, MAX_FINDINGS - found.findings.length));
         found.peers.push(...peers.slice(0, MAX_FINDINGS - found.peers.length));
       }
-      return { ...found, problem: over.signal.aborted ? late : "the agent's stream ended early" };
+      return { ...found, problem: isLate ? late : "the agent's stream ended early" };
     } finally {
       tunnel.toAgent.close();
       over.abort();
     }
   } catch (error) {
-    return { ...found, problem: over.signal.aborted ? late : messageOf(error) };
+    return { ...found, problem: isLate ? late : messageOf(error) };
   } finally {
     cancel();
   }

@@ -61,8 +61,8 @@ async function* pushImage(
   const { node } = start.value;
   const sent = start.value.options;
   if (sent === undefined) throw new CoordinatorError("INVALID", "start.options must be set");
-  // A client's word for the rights that another node has given.
-  const value = { ...sent, fromNode: false };
+  // Only nodes send rights that another node has given, and indexes, whose further entries are not verified here.
+  const value = { ...sent, fromNode: false, indexes: [] };
   assertNamespace(context.caller, context.method, value.namespace || undefined);
   validateImage(value.image, "start.options.image");
   if (value.manifest.length + value.config.length > DESCRIPTION_MAX_BYTES)
