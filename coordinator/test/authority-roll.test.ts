@@ -43,7 +43,7 @@ test("the authority is replaced while nodes run, over a crash of the coordinator
   });
   await assert.rejects(first.operator().retireAuthority({}), {
     code: status.FAILED_PRECONDITION,
-    details: /^1 nodes depend on the older authority: n2; /,
+    details: /^1 node depends on the older authority: n2; /,
   });
   assert.equal(n1Later.ended, undefined);
   assert.equal(n2.ended, undefined);

@@ -152,6 +152,8 @@ function testFaults(kind: string): void {
         await scene.allConnected();
         await scene.allReady();
         assert.deepEqual(await scene.running("h3"), before);
+        const { stdout } = await fleet.lab.forage(["doctor"], { allowFailure: true });
+        assert.match(stdout, /h3.*clock/);
         const dropIns = "/etc/systemd/system/forage-agent.service.d";
         await fleet.onHost(
           "h3",

@@ -77,10 +77,11 @@ function assertNoDependents(options: AuthorityHandlerOptions): void {
   const nodes = dependentNodes(options);
   if (nodes.length === 0) return;
   const named = nodes.slice(0, MAX_NAMED_NODES).join(", ");
+  const count = nodes.length === 1 ? "1 node depends" : `${nodes.length} nodes depend`;
   const more = nodes.length > MAX_NAMED_NODES ? ` and ${nodes.length - MAX_NAMED_NODES} more` : "";
   throw new CoordinatorError(
     "FAILED_PRECONDITION",
-    `${nodes.length} nodes depend on the older authority: ${named}${more}; connected nodes renew their certificates by themselves; remove those that never return with \`forage node remove NODE\``,
+    `${count} on the older authority: ${named}${more}; connected nodes renew their certificates by themselves; remove those that never return with \`forage node remove NODE\``,
   );
 }
 
