@@ -48,7 +48,9 @@ describe("resources that the manifests no longer name", () => {
       stderr,
       /^the manifests do not name these resources[^\n]*\n {2}shop container_service\/old\nRemove it from coordinator [\d.:]+\? /,
     );
-    assert.deepEqual(fake.requests("listResources"), [{ namespace: "shop", labels: { app: "web" } }]);
+    assert.deepEqual(fake.requests("listResources"), [
+      { namespace: "shop", labels: { app: "web" }, kind: undefined, name: undefined },
+    ]);
     assert.deepEqual(agreedRemovals(), [[{ namespace: "shop", kind: "container_service", name: "old" }]]);
   });
 

@@ -61,7 +61,9 @@ describe("delete", () => {
     ];
     fake.answers.listResources = () => ({ resources: labelled });
     await forage("delete -l tier=front,app!=web -n shop");
-    assert.deepEqual(fake.requests("listResources"), [{ namespace: "shop", labels: { tier: "front" } }]);
+    assert.deepEqual(fake.requests("listResources"), [
+      { namespace: "shop", labels: { tier: "front" }, kind: undefined, name: undefined },
+    ]);
     assert.deepEqual(fake.requests("delete"), [
       {
         namespace: "shop",

@@ -79,7 +79,8 @@ describe("commands that messages and help name", () => {
 
   test("name the namespace of what they are about", () => {
     const without = hints.filter(
-      ({ line }) => line.includes("<") && !WITHOUT_NAMESPACE.test(line) && !/ (-n|--namespace) /.test(line),
+      ({ line }) =>
+        line.includes("<") && !WITHOUT_NAMESPACE.test(line) && !/ (-n|--namespace|-A) /.test(line),
     );
     assert.deepEqual(without, []);
   });

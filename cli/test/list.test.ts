@@ -37,7 +37,12 @@ describe("get", () => {
     assert.deepEqual(fake.calls, [
       {
         method: "listResources",
-        request: { namespace: "shop", labels: { app: "web", tier: "front" } },
+        request: {
+          namespace: "shop",
+          labels: { app: "web", tier: "front" },
+          kind: undefined,
+          name: undefined,
+        },
         authorization: `Bearer ${fake.token}`,
       },
     ]);
@@ -71,7 +76,9 @@ describe("get", () => {
     const { stdout } = await forage("get -A -o wide");
     assert.match(stdout, /^NAMESPACE {2}KIND .*GENERATION.*ROLLOUT/);
     assert.match(stdout, /\nshop /);
-    assert.deepEqual(fake.requests("listResources"), [{ namespace: "", labels: {} }]);
+    assert.deepEqual(fake.requests("listResources"), [
+      { namespace: "", labels: {}, kind: undefined, name: undefined },
+    ]);
     assert.match((await forage("get -A -n shop")).stderr, /contradict/);
   });
 

@@ -198,6 +198,7 @@ describe("on a terminal", LIMIT, () => {
       stdin: true,
       tty: true,
       size: { columns: 80, rows: 24 },
+      attach: undefined,
     });
     pty.resize(100, 30);
     await until(() => frames.some((frame) => frame?.$case === "resize"), "the new size");

@@ -55,7 +55,7 @@ const LINES: Readonly<Record<string, string | undefined>> = {
   "forage config create": "a --from-file MANIFEST",
   "forage config set": "a --from-file MANIFEST",
   "forage config get": "a",
-  "forage config list": "",
+  "forage config ls": "",
   "forage config delete": "a",
   "forage registry set": "a b --username c --password-file MANIFEST",
   "forage registry get": "a",

@@ -42,5 +42,5 @@ const NOTES: Readonly<Record<"none" | "pipe" | "terminal", string>> = {
   none: "has no open standard input (stdin: true in its manifest): only its output is followed",
   pipe: "takes no input: only its output is followed",
   terminal:
-    "has a terminal, and nothing holds its other end: only its output is followed; forage exec -it opens another",
+    "has a terminal, and nothing holds its other end: only its output is followed; exec -it opens another one",
 };

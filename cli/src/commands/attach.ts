@@ -15,7 +15,7 @@ const DEFAULT_KEYS = "ctrl-]";
 export const attach = defineCommand({
   name: "attach",
   summary: "Pass input to a container's own program, and follow its output",
-  details: `For containers with \`stdin: true\`. Output is followed from now on, until the container ends; \`forage logs\` shows what was written before.
+  details: `For containers with \`stdin: true\`. Output is followed from now on, until the container ends. The logs command shows what was written before.
 Input is sent line by line, and its end does not reach the program, because its standard input stays open for others. Ctrl-C and the keys of
 --detach-keys end this command and not the program. Without \`stdin: true\`, or with \`tty: true\`, only the output is followed,
 and a line on standard error says so.`,

@@ -30,7 +30,7 @@ async function openPort(c: Bound, options: PodPortRouteOptions): Promise<Respons
   if (podPorts === undefined)
     throw new CoordinatorError(
       "UNIMPLEMENTED",
-      "this coordinator opens no ports of pods: set http.podDomain in its configuration, or use `forage port-forward`",
+      "this coordinator opens no ports of pods: set http.podDomain in its configuration, or forward the port to this computer with the command line",
     );
   const { namespace = "", pod = "", port = 0 } = (await bodyOf(c)) as Readonly<Record<string, unknown>>;
   const request = { namespace: String(namespace), pod: String(pod), port: Number(port) };

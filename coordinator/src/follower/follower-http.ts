@@ -41,7 +41,7 @@ const SERVED_HERE = [
   /^\/api\/v1\/priorityclasses(\/[^/]+)?$/,
 ];
 const PODS_AT_LEADER =
-  "ports of pods open at the coordinator that leads: open its dashboard, or use forage port-forward\n";
+  "ports of pods open at the coordinator that leads: open its dashboard, or forward the port to this computer with the command line\n";
 /** A request that can be served here waits no longer for the leader. */
 const PATIENCE_MS = 300;
 

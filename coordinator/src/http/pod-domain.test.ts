@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isPodHost } from "./pod-domain.ts";
 
-test("host names of opened ports are told from those of the coordinator", () => {
+test("distinguishes host names of opened ports from those of the coordinator", () => {
   for (const host of ["p-0a1b.localhost:7601", "P-0A1B.LOCALHOST"])
     assert.ok(isPodHost(host, "localhost"), host);
   for (const host of [

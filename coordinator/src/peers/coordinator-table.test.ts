@@ -85,7 +85,7 @@ test("agents learn the addresses of all coordinators once these have had the tim
   assert.equal(changes, 2);
 });
 
-test("agents are not told again when coordinators with too many addresses report in turn", () => {
+test("reports in turn change no list, however many addresses the coordinators have", () => {
   const { table, clock } = aTable();
   let changes = 0;
   const stop = table.onAddresses(() => changes++);
