@@ -107,7 +107,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
   "faults-spread": {
     module: "coordinator/src/faults/object-faults.ts",
     caughtBy: /can't go on: .*invalid|a listener of the view failed|no rest/,
-    from: 9,
+    from: 160,
     seeds: 20,
   },
   "full-disk-succeeds": { module: "coordinator/src/core.ts", caughtBy: /is not known any more/, seeds: 20 },
