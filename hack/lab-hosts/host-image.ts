@@ -140,6 +140,8 @@ function adaptRoot(root: string): void {
     symlinkSync(target, join(root, path));
   };
   write("etc/apt/sources.list", "");
+  // Hosts of a lab reach no name server.
+  write("etc/resolv.conf", "");
   write("etc/apt/apt.conf.d/90lab", APT_SETTINGS);
   rmSync(join(root, "etc/dpkg/dpkg.cfg.d/99mmdebstrap"), { force: true });
   write("etc/systemd/journald.conf.d/90-lab.conf", JOURNAL);

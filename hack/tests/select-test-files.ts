@@ -22,8 +22,8 @@ const ALONE: Readonly<Record<string, string>> = {
   "hack/e2e/lab.e2e.test.ts": "boots four hosts; two files of booted hosts run at a time",
 };
 
-/** The folders whose tests compute. */
-const COMPUTING = /^(scheduler\/test|sim)\//;
+/** The folders whose tests compute, without the file that starts programs. */
+const COMPUTING = /^(scheduler\/test|sim)\/(?!coordinator-processes\.)/;
 
 /** Every test file below `root` whose path contains one of the patterns (all, if there is none). */
 export function selectTestFiles(root: string, patterns: readonly string[]): TestFiles {
