@@ -47,7 +47,7 @@ const limits: Readonly<Record<string, () => Limit>> = {
       take: (name) => {
         const { signal } = new AbortController();
         const caller = { kind: "user", name, grants: [] } as const;
-        streams.begin({ caller, session: { tokenId: name, signal, usedMs: 0 } }, signal);
+        streams.begin({ caller, session: { tokenId: name, signal } }, signal);
       },
     };
   },

@@ -6,8 +6,6 @@ import type { Clock } from "../time/clock.ts";
 
 export interface SessionsOptions {
   readonly findToken: (id: string) => ApiTokenEntry | undefined;
-  /** Calls once when the token ends. Returns how to stop watching. */
-  readonly watchToken: (id: string, lapse: () => void) => () => void;
   readonly clock: Clock;
   readonly randomBytes: (count: number) => Uint8Array;
 }
@@ -15,10 +13,8 @@ export interface SessionsOptions {
 /** A browser that has logged in. It acts with the token's present rights and holds no secret of the token. */
 export interface DashboardSession {
   readonly tokenId: string;
-  /** Aborts when the session ends: by a log-out, with its token, by its age, or because another session took its place. */
+  /** Aborts when the session ends: by a log-out, by its age, or because another session took its place. */
   readonly signal: AbortSignal;
-  /** The monotonic time of the last request. */
-  readonly usedMs: number;
 }
 
 interface Kept extends DashboardSession {
@@ -40,8 +36,8 @@ const MAX_AGE_MS = 24 * 3_600_000;
 const ID_BYTES = 32;
 
 /**
- * Holds the sessions of browsers, in memory only: a restart of the coordinator ends them. A session refers to its token by id, and
- * ends with it.
+ * Holds the sessions of browsers, in memory only: a restart of the coordinator ends them. A session refers to its token by id.
+ * The token is looked up at each request, so that a revoked or expired token ends its sessions.
  */
 export class DashboardSessions {
   readonly #options: SessionsOptions;
@@ -74,12 +70,7 @@ export class DashboardSessions {
     const key = digest.toString("hex");
     const ending = new AbortController();
     const startedMs = clock.monotonicMs();
-    const cancelAge = clock.schedule(MAX_AGE_MS, () => this.#end(key));
-    const unwatch = this.#options.watchToken(tokenId, () => this.#end(key));
-    const cancel = (): void => {
-      cancelAge();
-      unwatch();
-    };
+    const cancel = clock.schedule(MAX_AGE_MS, () => this.#end(key));
     this.#sessions.set(key, {
       ...{ tokenId, digest, ending, startedMs, cancel },
       signal: ending.signal,
@@ -94,22 +85,22 @@ export class DashboardSessions {
     const key = digest.toString("hex");
     const session = this.#sessions.get(key);
     if (session === undefined || !timingSafeEqual(session.digest, digest)) return undefined;
+    const { clock } = this.#options;
     const caller = this.callerOf(session);
-    if (caller === undefined) {
+    if (caller === undefined || clock.monotonicMs() - session.usedMs >= IDLE_MS) {
       this.#end(key);
       return undefined;
     }
-    session.usedMs = this.#options.clock.monotonicMs();
+    session.usedMs = clock.monotonicMs();
     return { session, caller };
   }
 
   /** Returns the caller of the session, with the rights that the token has now. Undefined: it has ended. It is no use of the session. */
-  callerOf({ tokenId, signal, usedMs }: DashboardSession): Caller | undefined {
+  callerOf({ tokenId, signal }: DashboardSession): Caller | undefined {
     const { clock, findToken } = this.#options;
     const { record } = findToken(tokenId) ?? {};
     const expired = record?.expiresAtMs !== undefined && clock.nowMs() >= record.expiresAtMs;
-    const isIdle = clock.monotonicMs() - usedMs >= IDLE_MS;
-    if (signal.aborted || isIdle || record === undefined || expired) return undefined;
+    if (signal.aborted || record === undefined || expired) return undefined;
     return { kind: "user", name: `token:${tokenId}`, grants: record.grants, tokenId };
   }
 

@@ -8,7 +8,7 @@ const caller: Caller = { kind: "user", name: "token:a", grants: [], tokenId: "a"
 
 function aSession(of: Caller = caller): Identified & { readonly ending: AbortController } {
   const ending = new AbortController();
-  return { caller: of, ending, session: { tokenId: "a", signal: ending.signal, usedMs: 0 } };
+  return { caller: of, ending, session: { tokenId: "a", signal: ending.signal } };
 }
 
 function someStreams() {

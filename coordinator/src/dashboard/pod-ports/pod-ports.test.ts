@@ -161,7 +161,7 @@ async function aServer(t: TestContext) {
     pod.closeAllConnections();
     pod.close();
   });
-  const own = { tokenId: "a", signal: session.signal, usedMs: 0 };
+  const own = { tokenId: "a", signal: session.signal };
   const open = (by: Caller = EDITOR) => podPorts.open(own, by, { namespace: "shop", pod: "web-1", port });
   const get = (host: string, path: string, headers: Readonly<Record<string, string>> = {}) =>
     ask(server.address.port, path, { ...headers, host });
