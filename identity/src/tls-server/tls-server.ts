@@ -9,11 +9,11 @@ import { createServer as createTlsServer, type Server as RawTlsServer, type TLSS
 import { type ConnectionInjector, type Server as GrpcServer, ServerCredentials } from "@grpc/grpc-js";
 import { addressGroup } from "../address-group.ts";
 import { IdentityError } from "../error.ts";
-import { InTurn } from "../in-turn.ts";
 import type { PeerIdentity } from "../peer-identity.ts";
 import { type Offence, Offenders, SessionGuard } from "../session-guard/session-guard.ts";
 import { AnonymousShare } from "./anonymous-share.ts";
 import { HandshakeGate } from "./handshake-gate.ts";
+import { LapsingConnections } from "./lapsing-connections.ts";
 import { authoritiesOf, secureContextOptions, type TlsMaterial } from "./material.ts";
 import { type Connection, type Lapsed, type Peer, type PeeredCall, Peers } from "./peers.ts";
 import { DEFAULT_TLS_LIMITS, type TlsLimits } from "./tls-limits.ts";
@@ -26,11 +26,6 @@ export { DEFAULT_TLS_LIMITS, type TlsLimits } from "./tls-limits.ts";
 
 /** The interval of checks for expiry, revocation and overhead. */
 const SWEEP_MS = 400;
-/**
- * Connections that one check for expiry and revocation visits, beside those that have lapsed. An expired certificate is noticed after
- * 0.4 s on a server of 1,000 connections, and after 2 s on one of 5,000. After `recheck`, the next check visits a connection whatever its turn is.
- */
-const SWEPT_AT_ONCE = 1_000;
 /** The interval of checks for overhead of addresses that were cut before: what such a flood can do before it is cut again. */
 const PACED_SWEEP_MS = 50;
 
@@ -99,10 +94,7 @@ export class TlsServer {
   readonly #pending = new Map<string, Socket>();
   readonly #raw = new Set<Socket>();
   readonly #waits = new WeakMap<Socket, NodeJS.Timeout>();
-  /** Connections that were found lapsed at their last visit. */
-  readonly #lapsing = new Set<Connection>();
-  readonly #rechecked = new Set<Connection>();
-  readonly #swept: InTurn<Connection>;
+  readonly #lapsing: LapsingConnections;
   readonly #tls: RawTlsServer;
   #authorities: readonly X509Certificate[];
   readonly #net: NetServer;
@@ -127,7 +119,7 @@ export class TlsServer {
       expiredGraceMs: options.expiredGraceMs,
       isIssued: (certificate) => this.#isIssued(certificate),
     });
-    this.#swept = new InTurn(this.#peers.connections);
+    this.#lapsing = new LapsingConnections(this.#peers);
     this.#authorities = authoritiesOf(options.material);
     this.#gate = new HandshakeGate(this.#limits);
     this.#anonymous = new AnonymousShare(this.#limits);
@@ -216,26 +208,13 @@ export class TlsServer {
    * Closes what has lapsed and was already lapsed at its last visit; returns how many. In between, handlers end their streams, and
    * the reason reaches the peer, which a connection that closes at once would cut off.
    */
-  sweepLapsed(atOnce = SWEPT_AT_ONCE): number {
-    const due: Lapsed[] = [];
-    const visited = [...this.#lapsing, ...this.#rechecked, ...this.#swept.next(atOnce)];
-    this.#rechecked.clear();
-    for (const connection of new Set(visited)) {
-      const isOpen = this.#peers.connections.has(connection);
-      const problem = isOpen ? this.#peers.problemOf(connection) : undefined;
-      if (problem === undefined) this.#lapsing.delete(connection);
-      else if (this.#lapsing.has(connection)) due.push({ connection, problem });
-      else this.#lapsing.add(connection);
-    }
-    return this.#close(due);
+  sweepLapsed(atOnce?: number): number {
+    return this.#close(this.#lapsing.due(atOnce));
   }
 
   /** Lets the next sweep visit the open connections that match, e.g. of a node that was revoked, whatever its turn is. */
   recheck(matches: (identity: PeerIdentity) => boolean): void {
-    for (const connection of this.#peers.connections) {
-      const { peer } = connection;
-      if (peer.kind === "authenticated" && matches(peer.identity)) this.#rechecked.add(connection);
-    }
+    this.#lapsing.recheck(matches);
   }
 
   #close(lapsed: readonly Lapsed[]): number {
