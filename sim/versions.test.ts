@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -35,7 +35,6 @@ test(
     const previous = new WireFilter(scene.registry, await readPreviousWire());
     relay.filter = previous;
     const first = await host.start();
-    t.after(() => first.agent.close());
     await until("the node has joined and is ready", () => isReady(world));
 
     await deploy(world, "v1");
@@ -49,8 +48,7 @@ test(
     assert.ok(previous.dropped.has(IMAGE_REMOVE), [...previous.dropped].join());
 
     await first.agent.close();
-    const second = await host.start();
-    t.after(() => second.agent.close());
+    await host.start();
     await until("the next agent serves", () => canExec(world));
     assert.deepEqual(containersOf(host), running, "a restart of the agent");
     for (const [what, filter] of [
@@ -81,7 +79,6 @@ async function aScene(t: TestContext) {
   const rollout = { progressDeadlineSeconds: 86_400, placementDeadlineSeconds: 86_400, stableSeconds: 0 };
   const world = await startWorld(t, {}, { rollout, heartbeatIntervalSeconds: 5 });
   const dir = await mkdtemp(join(tmpdir(), "forage-versions-"));
-  t.after(() => rm(dir, { recursive: true, force: true }));
   const dataDir = join(dir, "data");
   const registry = await buildRegistry();
   const relay = await VersionRelay.start(t, { world, registry, identityDir: join(dataDir, "identity") });
@@ -89,7 +86,7 @@ async function aScene(t: TestContext) {
   const asked = { ttlSeconds: 0, nodeName: "", reusable: false, labels: {}, taints: [] };
   await writeFile(joinTokenFile, (await world.operator().createJoinToken(asked)).token, { mode: 0o600 });
   const settings = { coordinator: relay.address, "join-token-file": joinTokenFile };
-  const host = await HostOfFakes.make(t, { dataDir, settings });
+  const host = await HostOfFakes.make(t, { dir, settings });
   host.runtime.execs.set("greet", { stdout: "hello\n" });
   return { world, registry, relay, host };
 }

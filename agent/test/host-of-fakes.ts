@@ -67,6 +67,15 @@ interface StartOptions {
   readonly random?: () => number;
 }
 
+interface HostOfFakesOptions {
+  /** Holds all files of the host, and is removed when the test ends. Default: a new directory. */
+  readonly dir?: string;
+  /** The agent's data directory. Default: `data` in `dir`. */
+  readonly dataDir?: string;
+  /** Flags of the agent, in place of those of a host whose coordinator can't be reached. */
+  readonly settings?: Readonly<Record<string, string>>;
+}
+
 /** A host with real files, and everything else in memory, which outlives the agents that run on it. */
 export class HostOfFakes {
   readonly dataDir: string;
@@ -78,6 +87,8 @@ export class HostOfFakes {
   bootId = "00000000-0000-4000-8000-000000000001";
   readonly #dir: string;
   readonly #settings: Readonly<Record<string, string>>;
+  /** Those that the test may have left open. */
+  readonly #agents = new Set<Agent>();
 
   private constructor(dir: string, settings: Readonly<Record<string, string>>, dataDir = join(dir, "data")) {
     this.#dir = dir;
@@ -86,14 +97,25 @@ export class HostOfFakes {
     this.envoy = new FakeEnvoy(new Places(join(dir, "run", "gateway")));
   }
 
-  /** `settings`: flags of the agent, in place of those of a host whose coordinator can't be reached. */
   static async make(
     t: TestContext,
-    { dataDir, settings = {} }: { dataDir?: string; settings?: Readonly<Record<string, string>> } = {},
+    { dir: given, dataDir, settings = {} }: HostOfFakesOptions = {},
   ): Promise<HostOfFakes> {
-    const dir = await mkdtemp(join(tmpdir(), "forage-damaged-"));
-    t.after(() => rm(dir, { recursive: true, force: true }));
-    return new HostOfFakes(dir, settings, dataDir);
+    const dir = given ?? (await mkdtemp(join(tmpdir(), "forage-host-")));
+    const host = new HostOfFakes(dir, settings, dataDir);
+    t.after(() => host.#end());
+    return host;
+  }
+
+  async #close(agent: Agent): Promise<void> {
+    this.#agents.delete(agent);
+    await agent.close();
+  }
+
+  /** Closes the agents before it removes the files that they write. */
+  async #end(): Promise<void> {
+    await Promise.all([...this.#agents].map((agent) => agent.close()));
+    await rm(this.#dir, { recursive: true, force: true });
   }
 
   /** Brings the pods up, and keeps a copy of what the agent has on disk then. */
@@ -120,7 +142,7 @@ export class HostOfFakes {
         this.kernel.text.includes(SERVICE_IP) &&
         parts.gateway.status()?.ready === true,
     );
-    await agent.close();
+    await this.#close(agent);
     await cp(this.dataDir, this.#copy, COPY);
   }
 
@@ -154,7 +176,7 @@ export class HostOfFakes {
     // Lets the pods' loops decide a few times.
     for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setTimeout(resolve, 2));
     const claims = (await parts.volumes?.claims()) ?? [];
-    await agent.close();
+    await this.#close(agent);
     return { noted: parts.damageReports.summary(), claimUsers: claims.flatMap(({ users }) => users) };
   }
 
@@ -162,7 +184,7 @@ export class HostOfFakes {
     return join(this.#dir, "copy");
   }
 
-  /** Starts an agent that the caller closes. */
+  /** Starts an agent, which is closed when the test ends if the caller has not closed it. */
   async start({ diskReserveBytes = 0, random = () => 0 }: StartOptions = {}) {
     const config = await this.#readConfig();
     const log = { debug() {}, info() {}, warn() {}, error() {} };
@@ -206,6 +228,7 @@ export class HostOfFakes {
       addresses: ["127.0.0.1"],
       ownCommand: [process.execPath, ""],
     });
+    this.#agents.add(agent);
     return { agent, parts: { services, gateway, damageReports, volumes: opened.volumes } };
   }
 

@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
@@ -82,7 +82,6 @@ async function aHostOf(
   addresses: readonly string[],
 ): Promise<HostOfFakes> {
   const dir = await mkdtemp(join(tmpdir(), "forage-cluster-host-"));
-  t.after(() => rm(dir, { recursive: true, force: true }));
   const asked = { ttlSeconds: 0, nodeName: "", reusable: false, labels: {}, taints: [] };
   const tokenFile = join(dir, "token");
   await writeFile(tokenFile, (await member.operator().createJoinToken(asked)).token, { mode: 0o600 });
@@ -93,9 +92,8 @@ async function aHostOf(
     "join-token-file": tokenFile,
     "node-name": name,
   };
-  const host = await HostOfFakes.make(t, { dataDir: join(dir, "data"), settings });
-  const { agent } = await host.start({ random: Math.random });
-  t.after(() => agent.close());
+  const host = await HostOfFakes.make(t, { dir, settings });
+  await host.start({ random: Math.random });
   return host;
 }
 

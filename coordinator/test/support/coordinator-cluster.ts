@@ -73,17 +73,12 @@ export class Member implements AgentWorld {
     this.#environment = environment;
     this.#program = program;
     this.#supervise(program);
-    t.after(() => {
-      this.#isOver = true;
-      this.#program.kill("SIGKILL");
-    });
     this.caPem = readFileSync(join(dir, "ca.crt"), "utf8");
     this.#token = readFileSync(join(dir, "../token"), "utf8");
     this.#client = new Client(grpc, channelCredentials({ caPem: this.caPem }), {
       "grpc.initial_reconnect_backoff_ms": 100,
       "grpc.max_reconnect_backoff_ms": 500,
     });
-    t.after(() => this.#client.close());
     this.forage = callsOf(ForageServiceService, this.#client, bearerMetadata(this.#token));
   }
 
@@ -93,6 +88,14 @@ export class Member implements AgentWorld {
     this.starts++;
     this.#supervise(program);
     await ready(this.http, program);
+  }
+
+  /** Ends the program for good, and waits until it has ended. */
+  async close(): Promise<void> {
+    this.#isOver = true;
+    this.#client.close();
+    this.#program.kill("SIGKILL");
+    await this.#program.exited;
   }
 
   /** Sends the signal to the program, which is not started again until `start`. */
@@ -161,7 +164,11 @@ type Environment = Readonly<Record<string, string>>;
 export async function startCluster(t: TestContext, options: ClusterOptions): Promise<readonly Member[]> {
   const { endpointsOf, environmentOf = () => ({}), settings = {} } = options;
   const root = mkdtempSync(join(tmpdir(), "forage-coordinators-"));
-  t.after(() => rmSync(root, { recursive: true, force: true }));
+  const members: Member[] = [];
+  t.after(async () => {
+    await Promise.all(members.map((member) => member.close()));
+    rmSync(root, { recursive: true, force: true });
+  });
   const ports = await freePorts(6);
   const make = async (at: number, known?: Member): Promise<Member> => {
     const dir = join(root, String(at));
@@ -178,7 +185,9 @@ export async function startCluster(t: TestContext, options: ClusterOptions): Pro
     };
     writeFileSync(join(dir, CONFIG), JSON.stringify(config));
     if (known !== undefined) await joinWith(dir, known);
-    return Member.start(t, dir, { grpc, http }, environmentOf(at));
+    const member = await Member.start(t, dir, { grpc, http }, environmentOf(at));
+    members.push(member);
+    return member;
   };
   const first = await make(0);
   return [first, ...(await Promise.all([make(1, first), make(2, first)]))];
