@@ -1,4 +1,5 @@
 import { mkdir } from "node:fs/promises";
+import type { Log } from "@forage/common/log";
 import type { RecentLines } from "@forage/common/recent-lines";
 import type { HostCapacity } from "./capacity/host-capacity.ts";
 import type { HostReader } from "./capacity/read-host.ts";
@@ -44,7 +45,7 @@ import { writeStates } from "./reset-after-reboot.ts";
 import type { ContainerRuntime } from "./runtime/runtime.ts";
 import { type ServiceNetwork, watchNetworks } from "./service-network.ts";
 import { StateSaver } from "./state-saver.ts";
-import { type AgentLog, supervisorEvents } from "./supervisor-events.ts";
+import { supervisorEvents } from "./supervisor-events.ts";
 import { checksText } from "./support/checks-text.ts";
 import type { SupportSources } from "./support/support-files.ts";
 import type { PodVolumes, VolumeEvents } from "./volumes/volumes.ts";
@@ -73,7 +74,7 @@ export interface AgentParts {
   readonly features: HostFeatures;
   /** The addresses at which others reach this host: one for each family, the preferred one first. */
   readonly addresses: readonly string[];
-  readonly log: AgentLog;
+  readonly log: Log;
   /** The newest lines of the log, for support bundles. Default: none are kept. */
   readonly recentLog?: RecentLines;
   readonly damageReports: DamageReports;
@@ -149,10 +150,10 @@ export class Agent {
     });
     this.#volumes = parts.makeVolumes({
       exceeded: ({ podUid, message }) => {
-        log.warn({ pod: podUid, reason: message }, "volume-exceeded");
+        log.warn({ event: "volume-exceeded", pod: podUid, reason: message });
         if (podUid !== undefined) this.#supervisor.evict(podUid, message);
       },
-      warn: (event, fields) => log.warn(fields, event),
+      warn: (event, fields) => log.warn({ event, ...fields }),
     });
     this.#claimRemover = this.#makeClaimRemover();
     this.#supervisor = this.#makeSupervisor();
@@ -177,7 +178,7 @@ export class Agent {
       this.#link.nodeChanged();
       this.#logs.diskChanged();
     });
-    log.info({ pods: journal.desired().size, revision: String(journal.revision) }, "journal-loaded");
+    log.info({ event: "journal-loaded", pods: journal.desired().size, revision: String(journal.revision) });
     // Nothing of it needs containerd.
     parts.gateway.start();
     // The link says hello with all these pods, so they must be known before it does.
@@ -328,11 +329,11 @@ export class Agent {
       clock,
       volumes: this.#volumes,
       removed: (claim) => {
-        log.info({ ...claim }, "claim-removed");
+        log.info({ event: "claim-removed", ...claim });
         this.#reporter.checkClaims();
         this.#link.claimRemoved(claim);
       },
-      failed: (claim, err) => log.warn({ ...claim, err }, "claim-not-removed"),
+      failed: (claim, err) => log.warn({ event: "claim-not-removed", ...claim, err }),
     });
   }
 
@@ -391,6 +392,6 @@ export class Agent {
 
   #notWritten(err: unknown): void {
     this.#metrics.journalWriteFailed();
-    this.#parts.log.error({ err }, "journal-not-written");
+    this.#parts.log.error({ event: "journal-not-written", err });
   }
 }

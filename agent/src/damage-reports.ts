@@ -1,4 +1,5 @@
 import { relative } from "node:path";
+import type { Log } from "@forage/common/log";
 
 /** A file of the agent's data directory that can't be read as it was written. */
 export interface Damage {
@@ -14,7 +15,7 @@ export type NoteDamage = (path: string, reason: string, remedy: string) => void;
 
 export interface DamageReportsOptions {
   readonly dataDir: string;
-  readonly log: { warn(fields: object, event: string): void };
+  readonly log: Pick<Log, "warn">;
 }
 
 // All files of a directory may be damaged at once. The coordinator receives the first few, and the log has all of them.
@@ -34,7 +35,7 @@ export class DamageReports {
   readonly note: NoteDamage = (path, reason, remedy) => {
     const { dataDir, log } = this.#options;
     const file = relative(dataDir, path);
-    log.warn({ file, reason, remedy }, "data-file-damaged");
+    log.warn({ event: "data-file-damaged", file, reason, remedy });
     this.#count += 1;
     if (this.#found.length < KEPT_MAX) this.#found.push({ file, reason, remedy });
     for (const listener of this.#listeners) listener();

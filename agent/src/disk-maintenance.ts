@@ -1,3 +1,4 @@
+import type { Log } from "@forage/common/log";
 import type { Clock } from "./clock.ts";
 import type { Config } from "./config.ts";
 import { ImageCollector } from "./images/image-collector.ts";
@@ -6,7 +7,6 @@ import { usedPercent } from "./images/used-percent.ts";
 import type { PodSupervisor } from "./pods/pod-supervisor.ts";
 import { RootDiskWatch } from "./runtime/root-disk-watch.ts";
 import type { ContainerRuntime } from "./runtime/runtime.ts";
-import type { AgentLog } from "./supervisor-events.ts";
 import { DiskUseWatch, measureUse } from "./volumes/disk-use-watch.ts";
 import { ChildRunner } from "./volumes/run-child.ts";
 
@@ -18,7 +18,7 @@ export interface DiskMaintenanceParts {
   readonly supervisor: PodSupervisor;
   /** Images that pods will need soon. */
   readonly prefetchStatus: () => readonly string[];
-  readonly log: AgentLog;
+  readonly log: Log;
 }
 
 const DAY_MS = 86_400_000;
@@ -39,18 +39,18 @@ export class DiskMaintenance {
     this.#diskUse = new DiskUseWatch({
       clock,
       measure: (path, signal) => measureUse(path, children, signal),
-      onError: (path, err) => log.warn({ path, err }, "container-disk-not-measured"),
+      onError: (path, err) => log.warn({ event: "container-disk-not-measured", path, err }),
     });
     this.#roots = new RootDiskWatch({
       runtime,
       diskUse: this.#diskUse,
       signal: this.#closing.signal,
       exceeded: ({ podUid, message }) => {
-        log.warn({ pod: podUid, reason: message }, "container-disk-exceeded");
+        log.warn({ event: "container-disk-exceeded", pod: podUid, reason: message });
         supervisor.evict(podUid, message);
       },
       failed: ({ podUid, container }, err) =>
-        log.warn({ pod: podUid, container, err }, "container-disk-not-watched"),
+        log.warn({ event: "container-disk-not-watched", pod: podUid, container, err }),
     });
   }
 
@@ -91,11 +91,11 @@ function makeCollector({
     events: {
       removed: (image, why) => {
         supervisor.imageRemoved(image);
-        log.info({ image, why }, "image-removed");
+        log.info({ event: "image-removed", image, why });
       },
-      failed: (err) => log.warn({ err }, "images-not-collected"),
+      failed: (err) => log.warn({ event: "images-not-collected", err }),
       stillFull: (percent) =>
-        log.warn({ usedPercent: Math.round(percent) }, "disk-full-without-unused-images"),
+        log.warn({ event: "disk-full-without-unused-images", usedPercent: Math.round(percent) }),
     },
   });
 }

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import type { Log } from "@forage/common/log";
 import type { Clock } from "./clock.ts";
 import { LogMaintenance } from "./log-maintenance.ts";
 import { ContainerLogs, type LogOf } from "./logs/container-logs.ts";
@@ -9,14 +10,13 @@ import { SocketStreamReader } from "./logs/stream-reader.ts";
 import type { FoundContainer } from "./pods/find-container.ts";
 import { HostPodFiles } from "./pods/host-pod-files.ts";
 import type { PodSupervisor } from "./pods/pod-supervisor.ts";
-import type { AgentLog } from "./supervisor-events.ts";
 
 export interface HostLogsParts {
   readonly dataDir: string;
   /** The limit of all logs together. Undefined: a share of the disk. */
   readonly limitBytes: number | undefined;
   readonly clock: Clock;
-  readonly log: AgentLog;
+  readonly log: Log;
   readonly supervisor: () => Pick<PodSupervisor, "find" | "statuses">;
   /** Reports whether the disk is nearly full now. */
   readonly diskIsFull: () => boolean;
@@ -40,22 +40,23 @@ export class HostLogs {
       clock,
       onGrown: (bytes) => this.files.grown(bytes),
       onError: (path, err) => {
-        log.warn({ path, err }, "log-not-bounded");
+        log.warn({ event: "log-not-bounded", path, err });
         if (isFullDisk(err)) this.#upkeep.suspect();
       },
     });
     this.#streams = new SocketStreamReader(join(parts.dataDir, "log-streams"));
     this.#kept = new KeptLogs(join(parts.dataDir, KEPT_LOGS_DIRECTORY), {
       clock,
-      onError: (err) => log.warn({ err }, "logs-not-kept"),
+      onError: (err) => log.warn({ event: "logs-not-kept", err }),
     });
     this.files = new HostPodFiles(join(parts.dataDir, "pods"), this.#rotator, {
       limitBytes: parts.limitBytes,
-      onLimit: (logs, limitBytes) => log.warn({ logs: logs.length, limitBytes }, "logs-deleted-for-room"),
-      onError: (err) => log.warn({ err }, "logs-not-bounded"),
+      onLimit: (logs, limitBytes) =>
+        log.warn({ event: "logs-deleted-for-room", logs: logs.length, limitBytes }),
+      onError: (err) => log.warn({ event: "logs-not-bounded", err }),
       streams: this.#streams,
       kept: this.#kept,
-      onCombined: (path, err) => log.warn({ path, err }, "log-streams-combined"),
+      onCombined: (path, err) => log.warn({ event: "log-streams-combined", path, err }),
     });
     this.containers = new ContainerLogs({
       rotator: this.#rotator,
@@ -69,18 +70,18 @@ export class HostLogs {
       clock,
       rescue: new LogRescue({
         procDir: "/proc",
-        onRescue: (path) => log.warn({ path }, "log-written-again-after-full-disk"),
+        onRescue: (path) => log.warn({ event: "log-written-again-after-full-disk", path }),
       }),
       containers: () => this.#running(),
       pressed: parts.diskIsFull,
-      onError: (err) => log.warn({ err }, "logs-not-rescued"),
+      onError: (err) => log.warn({ event: "logs-not-rescued", err }),
     });
   }
 
   /** Takes over the logs of an earlier run of the agent. */
   async takeOver(): Promise<void> {
     await this.#kept.takeOver();
-    await this.files.takeOver().catch((err) => this.#parts.log.error({ err }, "logs-not-bounded"));
+    await this.files.takeOver().catch((err) => this.#parts.log.error({ event: "logs-not-bounded", err }));
     // The disk may have been full while the agent was away.
     this.#upkeep.suspect();
   }

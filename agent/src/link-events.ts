@@ -1,14 +1,15 @@
+import type { Log } from "@forage/common/log";
 import type { LinkEvents } from "./link/coordinator-link.ts";
-import type { AgentLog } from "./supervisor-events.ts";
 
 /** Returns the link's events as log entries. */
-export function linkEvents(log: AgentLog): LinkEvents {
+export function linkEvents(log: Log): LinkEvents {
   return {
     changed: ({ kind, code, message }) => {
-      if (kind === "failed") log.warn({ code, reason: message }, "coordinator-not-connected");
-      else log.info({ state: kind }, "coordinator-link");
+      if (kind === "failed") log.warn({ event: "coordinator-not-connected", code, reason: message });
+      else log.info({ event: "coordinator-link", state: kind });
     },
-    renewed: (endsMs) => log.info({ ends: new Date(endsMs).toISOString() }, "certificate-renewed"),
-    renewalFailed: ({ code, message }) => log.warn({ code, reason: message }, "certificate-not-renewed"),
+    renewed: (endsMs) => log.info({ event: "certificate-renewed", ends: new Date(endsMs).toISOString() }),
+    renewalFailed: ({ code, message }) =>
+      log.warn({ event: "certificate-not-renewed", code, reason: message }),
   };
 }

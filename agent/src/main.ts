@@ -3,6 +3,7 @@ import { mkdir } from "node:fs/promises";
 import { hostname, networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { familyOf } from "@forage/common/ip";
+import type { Log } from "@forage/common/log";
 import { RecentLines } from "@forage/common/recent-lines";
 import { ServiceManager } from "@forage/common/service-manager";
 import { pinsOf } from "@forage/identity";
@@ -40,7 +41,6 @@ import { NerdctlRuntime } from "./runtime/nerdctl/nerdctl-runtime.ts";
 import { HostServiceNetwork } from "./service-network.ts";
 import { COPY_FILES, copyFiles } from "./sessions/copy-files.ts";
 import { SERVE_SFTP, serveSftp } from "./sessions/sftp/serve-sftp.ts";
-import type { AgentLog } from "./supervisor-events.ts";
 import { HostVolumes } from "./volumes/host-volumes.ts";
 import type { OpenedWorkspaces } from "./workspaces/open-workspaces.ts";
 
@@ -132,16 +132,16 @@ async function main(): Promise<void> {
     status: () => statusText(agent.pods().length, agent.problems()),
   });
   stopOnSignal({ close }, manager, log);
-  log.info({ node: config.nodeName, version: VERSION, pid: process.pid }, "agent-started");
+  log.info({ event: "agent-started", node: config.nodeName, version: VERSION, pid: process.pid });
   // Ready means that the agent supervises its pods. An absent containerd is reported and waited for.
   manager.ready();
 }
 
-function watchHelpers(config: Config, log: AgentLog, damageReports: DamageReports): Promise<HelperWatch> {
+function watchHelpers(config: Config, log: Log, damageReports: DamageReports): Promise<HelperWatch> {
   return HelperWatch.start({
     ...{ dir: programDir(config), ociRuntimes: Object.values(config.runtimeClasses), clock: systemClock },
     noteDamage: damageReports.note,
-    onError: (err) => log.warn({ err }, "helper-programs-not-restored"),
+    onError: (err) => log.warn({ event: "helper-programs-not-restored", err }),
   });
 }
 
@@ -172,7 +172,7 @@ function pinsIn(bundlePem: string | undefined): readonly string[] {
 }
 
 /** Opens the Nomad driver. Loads its code only where the driver is configured. */
-async function openNomadDriver(config: Config, log: AgentLog): Promise<DriverSocket | undefined> {
+async function openNomadDriver(config: Config, log: Log): Promise<DriverSocket | undefined> {
   const { containerd, nerdctl, cniBinDir, dataDir, runDir, nomad } = config;
   if (nomad.socket === undefined) return undefined;
   const { DriverSocket } = await import("./driver/driver-socket.ts");
@@ -186,24 +186,24 @@ async function openNomadDriver(config: Config, log: AgentLog): Promise<DriverSoc
     },
     version: VERSION,
     clock: systemClock,
-    log: (level, event, fields = {}) => log[level]({ ...fields }, event),
+    log: (level, event, fields = {}) => log[level]({ event, ...fields }),
   });
 }
 
 /** Returns the coordinators of the configuration, and those that they have reported before. */
 async function openCoordinators(
   { dataDir, coordinator, coordinators }: Config,
-  log: AgentLog,
+  log: Log,
 ): Promise<CoordinatorAddresses> {
   const known = await KnownCoordinators.open({
     path: join(dataDir, "coordinators"),
-    onProblem: (err) => log.warn({ err }, "coordinators-not-saved"),
+    onProblem: (err) => log.warn({ event: "coordinators-not-saved", err }),
   });
   return new CoordinatorAddresses({ configured: [coordinator, ...coordinators], known, random: Math.random });
 }
 
 interface NodeParts {
-  readonly log: AgentLog;
+  readonly log: Log;
   readonly damageReports: DamageReports;
   readonly journalKey: JournalKey;
 }
@@ -232,7 +232,7 @@ function withWorkspacesLabel(config: Config): Config {
   return { ...config, labels: { ...config.labels, "forage.dev/workspaces": "true" } };
 }
 
-function openDestination(config: Config, coordinators: CoordinatorAddresses, agent: Agent, log: AgentLog) {
+function openDestination(config: Config, coordinators: CoordinatorAddresses, agent: Agent, log: Log) {
   const { dataDir, podCidr, podCidr6, nodeName } = config;
   const { port } = config.destination;
   if (port === undefined) return undefined;
@@ -244,7 +244,7 @@ function openDestination(config: Config, coordinators: CoordinatorAddresses, age
     pods: agent.pods,
     clock: systemClock,
     random: Math.random,
-    onProblem: (event, err) => log.warn({ err }, event),
+    onProblem: (event, err) => log.warn({ event, err }),
     ...{ coordinators, nodeName },
   });
 }
@@ -267,11 +267,11 @@ function programDir({ dataDir }: Config): string {
   return join(dataDir, "programs");
 }
 
-async function makeRuntime(config: Config, log: AgentLog): Promise<NerdctlRuntime> {
+async function makeRuntime(config: Config, log: Log): Promise<NerdctlRuntime> {
   const registryHostsDirs = await writeRegistries(
     join(config.runDir, "registries"),
     config.registries,
-    (registry, err) => log.error({ registry, err }, "registry-unusable"),
+    (registry, err) => log.error({ event: "registry-unusable", registry, err }),
   );
   return new NerdctlRuntime({
     ...(registryHostsDirs !== undefined && { registryHostsDirs }),
@@ -285,11 +285,11 @@ async function makeRuntime(config: Config, log: AgentLog): Promise<NerdctlRuntim
     cniConfigDir: join(config.runDir, "cni"),
     instance: config.instance,
     clock: systemClock,
-    onShimEnded: (container, pid) => log.info({ container, pid }, "unused-shim-ended"),
+    onShimEnded: (container, pid) => log.info({ event: "unused-shim-ended", container, pid }),
   });
 }
 
-function makeNetwork(config: Config, log: AgentLog, noteDamage: NoteDamage): HostNetwork {
+function makeNetwork(config: Config, log: Log, noteDamage: NoteDamage): HostNetwork {
   return new HostNetwork(
     {
       instance: config.instance,
@@ -308,7 +308,7 @@ function makeNetwork(config: Config, log: AgentLog, noteDamage: NoteDamage): Hos
 function openServices(
   config: Config,
   addresses: readonly string[],
-  log: AgentLog,
+  log: Log,
   noteDamage: NoteDamage,
 ): Promise<HostServiceNetwork> {
   const { dataDir, instance, podCidr, podCidr6, nodeName, clusterDomain, dns } = config;
@@ -321,8 +321,8 @@ function openServices(
     run: runCommand,
     balancerInterface: config.loadBalancer.interface,
     hostInterfaces: networkInterfaces,
-    onEvent: (event, fields) => log.info(fields, event),
-    onProblem: (event, err) => log.warn({ err }, event),
+    onEvent: (event, fields) => log.info({ event, ...fields }),
+    onProblem: (event, err) => log.warn({ event, err }),
     noteDamage,
   });
 }
@@ -341,7 +341,7 @@ async function openNodeGateway(
     runtime,
     run: runCommand,
     clock: systemClock,
-    onEvent: (event, fields) => log.info(fields, event),
+    onEvent: (event, fields) => log.info({ event, ...fields }),
     noteDamage: damageReports.note,
   });
 }
@@ -351,10 +351,10 @@ function journalKeyFile(): string | undefined {
 }
 
 /** Node's own warnings as log entries. One comes from every TLS connection to an address without a name, and means nothing. */
-function logWarnings(log: AgentLog): void {
+function logWarnings(log: Log): void {
   process.removeAllListeners("warning");
   process.on("warning", (err) => {
-    if (!("code" in err && err.code === "DEP0123")) log.warn({ err }, "process-warning");
+    if (!("code" in err && err.code === "DEP0123")) log.warn({ event: "process-warning", err });
   });
 }
 
@@ -362,15 +362,15 @@ function statusText(pods: number, problems: readonly string[]): string {
   return [`${pods} pods`, ...problems].join("; ");
 }
 
-function stopOnSignal(agent: Pick<Agent, "close">, manager: ServiceManager, log: AgentLog): void {
+function stopOnSignal(agent: Pick<Agent, "close">, manager: ServiceManager, log: Log): void {
   const stop = (signal: NodeJS.Signals) => {
-    log.info({ signal }, "agent-stopping");
+    log.info({ event: "agent-stopping", signal });
     manager.stopping();
     setTimeout(() => process.exit(0), STOP_TIMEOUT_MS).unref();
     agent.close().then(
       () => process.exit(0),
       (err) => {
-        log.error({ err }, "agent-stop-failed");
+        log.error({ event: "agent-stop-failed", err });
         process.exit(EXIT_FAILED);
       },
     );

@@ -1,16 +1,16 @@
 import { join } from "node:path";
+import type { Log } from "@forage/common/log";
 import type { Clock } from "./clock.ts";
 import type { NoteDamage } from "./damage-reports.ts";
 import { DISK_RESERVE_BYTES, DiskReserve } from "./disk-reserve.ts";
 import { type JournalKey, loadJournalKey } from "./journal/journal-key.ts";
-import type { AgentLog } from "./supervisor-events.ts";
 
 export interface OpenKeyOptions {
   readonly dataDir: string;
   /** The operator's own key for the journal; it need not be there. */
   readonly keyFile?: string | undefined;
   readonly clock: Clock;
-  readonly log: AgentLog;
+  readonly log: Log;
   readonly noteDamage: NoteDamage;
   /** Room on the disk that is kept for the agent's own start. */
   readonly reserveBytes?: number;
@@ -27,7 +27,7 @@ export async function openKey(options: OpenKeyOptions): Promise<OpenedKey> {
   const { dataDir: dir, keyFile: file, clock, log, noteDamage, reserveBytes = DISK_RESERVE_BYTES } = options;
   const reserve = new DiskReserve({
     ...{ path: join(dir, "disk-reserve"), clock, bytes: reserveBytes },
-    onEvent: (event, fields) => log.warn(fields, event),
+    onEvent: (event, fields) => log.warn({ event, ...fields }),
   });
   await reserve.makeRoom();
   return { reserve, journalKey: await loadJournalKey({ dir, file, noteDamage }) };

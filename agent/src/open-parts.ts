@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import type { Log } from "@forage/common/log";
 import type { HostCapacity } from "./capacity/host-capacity.ts";
 import { type CapacityParts, openCapacity } from "./capacity/open-capacity.ts";
 import type { Config } from "./config.ts";
@@ -10,12 +11,11 @@ import type { JournalProblem } from "./journal/load-journal.ts";
 import { IdentityFiles } from "./link/node-identity.ts";
 import { TokenFiles } from "./link/token-files.ts";
 import { type RebootOutcome, resetAfterReboot } from "./reset-after-reboot.ts";
-import type { AgentLog } from "./supervisor-events.ts";
 
 export interface PartsToOpen extends CapacityParts {
   readonly config: Config;
   readonly journalKey: JournalKey;
-  readonly log: AgentLog;
+  readonly log: Log;
   readonly damageReports: DamageReports;
 }
 
@@ -56,16 +56,16 @@ export async function openParts(parts: PartsToOpen): Promise<OpenedParts> {
     nowMs: clock.nowMs(),
     noteDamage: damageReports.note,
   });
-  if (rebooted) log.info({ bootId: capacity.bootId }, "host-was-rebooted");
-  if (unwritten !== undefined) log.error({ err: unwritten.error }, "states-not-written-after-reboot");
+  if (rebooted) log.info({ event: "host-was-rebooted", bootId: capacity.bootId });
+  if (unwritten !== undefined) log.error({ event: "states-not-written-after-reboot", err: unwritten.error });
   const imageRecords = await ImageRecords.open({
     dir: join(dataDir, "images"),
     nowMs: () => clock.nowMs(),
-    onError: (err) => log.warn({ err }, "images-not-remembered"),
+    onError: (err) => log.warn({ event: "images-not-remembered", err }),
   });
   const tokens = await TokenFiles.open({
     directory: join(config.runDir, "identity-tokens"),
-    onError: (err) => log.warn({ err }, "identity-token-not-kept"),
+    onError: (err) => log.warn({ event: "identity-token-not-kept", err }),
   });
   const identity = new IdentityFiles(join(dataDir, "identity"));
   await identity.loadAuthority();

@@ -1,3 +1,4 @@
+import type { Log } from "@forage/common/log";
 import { messageOf } from "@forage/common/message-of";
 import type { NoteDamage } from "./damage-reports.ts";
 import type { StatusOutbox } from "./link/status-outbox.ts";
@@ -6,15 +7,8 @@ import type { Step } from "./pods/step.ts";
 import type { HostPart, SupervisorEvents } from "./pods/supervisor-options.ts";
 import type { StateSaver } from "./state-saver.ts";
 
-export interface AgentLog {
-  debug(fields: object, event: string): void;
-  info(fields: object, event: string): void;
-  warn(fields: object, event: string): void;
-  error(fields: object, event: string): void;
-}
-
 export interface SupervisorListeners {
-  readonly log: AgentLog;
+  readonly log: Log;
   readonly saver: Pick<StateSaver, "save" | "saveOutcome" | "saveRemoved" | "forget">;
   readonly outbox: StatusOutbox;
   readonly reporter: Pick<NodeReporter, "impaired" | "checkClaims">;
@@ -51,21 +45,21 @@ export function supervisorEvents({
         "it is missing or damaged",
         `pod ${pod} was read back from the kernel and containerd`,
       ),
-    hookFailed: (pod, container, reason) => log.warn({ pod, container, reason }, "hook-failed"),
+    hookFailed: (pod, container, reason) => log.warn({ event: "hook-failed", pod, container, reason }),
     stepped: (pod, step, tookMs, error) => {
       stepped(step, tookMs, error !== undefined);
       // Claims are made and let go of with these.
       if (step.kind === "startContainer" || step.kind === "cleanUp") reporter.checkClaims();
       const fields = { pod, ...step, tookMs: Math.round(tookMs) };
-      if (error !== undefined) log.warn({ ...fields, reason: messageOf(error) }, "step-failed");
-      else if (changesHost(step)) log.info(fields, "step-done");
-      else log.debug(fields, "step-done");
+      if (error !== undefined) log.warn({ event: "step-failed", ...fields, reason: messageOf(error) });
+      else if (changesHost(step)) log.info({ event: "step-done", ...fields });
+      else log.debug({ event: "step-done", ...fields });
     },
     forgotten: (podUid) => {
       outbox.drop(podUid);
       changed(podUid);
       void saver.forget(podUid);
-      log.info({ pod: podUid }, "pod-forgotten");
+      log.info({ event: "pod-forgotten", pod: podUid });
     },
     impaired: (part, error) => {
       const message = error === undefined ? undefined : messageOf(error);
@@ -73,8 +67,8 @@ export function supervisorEvents({
       if (message === down.get(part)) return;
       if (message === undefined) down.delete(part);
       else down.set(part, message);
-      if (message === undefined) log.info({ part }, "host-part-works-again");
-      else log.warn({ part, reason: message }, "host-part-impaired");
+      if (message === undefined) log.info({ event: "host-part-works-again", part });
+      else log.warn({ event: "host-part-impaired", part, reason: message });
     },
   };
 }

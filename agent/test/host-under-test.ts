@@ -85,7 +85,7 @@ export class HostUnderTest implements NetworkHost {
         probePort,
         log: {
           info: () => undefined,
-          warn: (fields, event) => this.warnings.push(`${event} ${JSON.stringify(fields)}`),
+          warn: ({ event, ...fields }) => void this.warnings.push(`${event} ${JSON.stringify(fields)}`),
         },
         noteDamage: (path, reason) => this.damageReports.push(`${path}: ${reason}`),
       },

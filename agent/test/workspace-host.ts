@@ -4,6 +4,7 @@ import { mkdir, realpath } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
+import type { LogEntry } from "@forage/common/log";
 import { WorkspaceOrder } from "@forage/proto/forage/workspaces/v1/workspaces";
 import { run } from "../../hack/lib/run.ts";
 import { systemClock } from "../src/clock.ts";
@@ -62,7 +63,7 @@ export class WorkspaceHost {
   async start(): Promise<Workspaces> {
     await this.stop();
     const { layout, store } = this;
-    const note = (fields: object, event: string) => void this.logged.push({ event, fields });
+    const note = ({ event, ...fields }: LogEntry) => void this.logged.push({ event, fields });
     const log = { info: note, warn: note };
     const noteDamage = (path: string) => void this.damage.push(path);
     const records = new WorkspaceRecords({ layout, key: new JournalKey(this.key, "test"), noteDamage });

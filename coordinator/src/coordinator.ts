@@ -1,7 +1,7 @@
 import { randomBytes, randomInt } from "node:crypto";
 import { hostname } from "node:os";
+import type { Log } from "@forage/common/log";
 import type { RecentLines } from "@forage/common/recent-lines";
-import type { Logger } from "pino";
 import type { Registry } from "prom-client";
 import manifest from "../package.json" with { type: "json" };
 import { type AuditLog, NO_AUDIT_LOG } from "./audit/audit-log.ts";
@@ -74,7 +74,7 @@ export interface CoordinatorOptions {
   /** The file with the pages of the dashboard. Default: it answers that it is not built. */
   readonly dashboardPath?: string;
   readonly clock: Clock;
-  readonly log: Logger;
+  readonly log: Log;
   /** The newest lines of the log, for support bundles. Default: none are kept. */
   readonly recentLog?: RecentLines | undefined;
   /** Called when the coordinator can't continue. The process should end and be restarted. */
@@ -159,7 +159,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   listening.resolve();
   audit.started();
   const addresses = { grpc, http: http.address, destination: plain?.address };
-  log.info({ event: "coordinator-started", ...addresses, revision: store.revision }, "coordinator is up");
+  log.info({ event: "coordinator-started", ...addresses, revision: store.revision });
   return {
     ...addresses,
     access: workspaces?.access,

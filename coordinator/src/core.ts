@@ -1,4 +1,4 @@
-import type { Logger } from "pino";
+import type { Log } from "@forage/common/log";
 import { ActingTime } from "./acting-time/acting-time.ts";
 import { addressRanges, virtualIpRanges } from "./address-ranges.ts";
 import { hostPathLimitsIn } from "./api/namespaces/host-path-limits.ts";
@@ -88,7 +88,7 @@ export interface CoreOptions {
   /** The issuer of certificates for hostnames whose routes name no secret. Undefined: there is none. */
   readonly certificateIssuer?: OpenedIssuer | undefined;
   readonly clock: Clock;
-  readonly log: Logger;
+  readonly log: Log;
   /** Kinds of workloads whose pods another part creates and stops. */
   readonly foreignKinds?: readonly string[] | undefined;
   /** Services of other parts of the coordinator, to which routes can lead. */

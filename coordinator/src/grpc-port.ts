@@ -1,7 +1,7 @@
+import type { Log } from "@forage/common/log";
 import type { PeerIdentity } from "@forage/identity";
 import { type TlsMaterial, TlsServer } from "@forage/identity/tls-server";
 import { Server } from "@grpc/grpc-js";
-import type { Logger } from "pino";
 import type { Authority, AuthorityRoll } from "./authority/authority.ts";
 import { type Config, type HostPort, hostPort } from "./config.ts";
 import { httpNamesOf } from "./http/pod-domain.ts";
@@ -25,7 +25,7 @@ export interface GrpcPortOptions {
   /** The addresses of this host, for the certificate of the port. Default: none. */
   readonly hostAddresses?: readonly string[];
   readonly clock: Clock;
-  readonly log: Logger;
+  readonly log: Log;
   readonly state: ClusterView;
 }
 
@@ -166,7 +166,7 @@ async function createTls(
     isRevoked: (id) => (id.kind === "node" ? isRevoked(state.node(id.nodeId), id) : id.kind === "client"),
     onEvent: (event) => {
       if (event.kind === "cut") onCut(event.reason);
-      log.debug({ event: event.kind, reason: "reason" in event ? event.reason : undefined }, "tls");
+      log.debug({ event: event.kind, reason: "reason" in event ? event.reason : undefined });
     },
   });
 }
@@ -176,7 +176,7 @@ function renewMaterial(
   authority: Authority,
   names: readonly string[],
   clock: Clock,
-  log: Logger,
+  log: Log,
 ): () => void {
   let cancel = (): void => {};
   let issued = { wallMs: clock.nowMs(), monotonicMs: clock.monotonicMs() };
@@ -187,10 +187,7 @@ function renewMaterial(
       if (!isReissueDue(issued, now)) return;
       issued = now;
       serverMaterial(authority, names).then(reload, (err: unknown) =>
-        log.error(
-          { event: "server-certificate-not-renewed", err },
-          "the server certificate could not be renewed",
-        ),
+        log.error({ event: "server-certificate-not-renewed", err }),
       );
     });
   };

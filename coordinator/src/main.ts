@@ -2,10 +2,11 @@ import { randomBytes } from "node:crypto";
 import { mkdirSync } from "node:fs";
 import { hostname, networkInterfaces } from "node:os";
 import { join } from "node:path";
+import type { Log } from "@forage/common/log";
 import { RecentLines } from "@forage/common/recent-lines";
 import { ServiceManager } from "@forage/common/service-manager";
 import { LogDestination } from "@forage/identity/log-destination";
-import { type Logger, pino } from "pino";
+import { pino } from "pino";
 import { openAuditLog } from "./audit/open-audit-log.ts";
 import { ClusterAuthority } from "./authority/cluster-authority.ts";
 import { openBackups } from "./backups/open-backups.ts";
@@ -90,7 +91,7 @@ async function serve({ config, newStore }: CommandLine): Promise<void> {
   const base = { program: "coordinator" };
   const recentLog = new RecentLines(RECENT_LOG_LENGTH);
   const log = pino({ level: config.logLevel, base }, LogDestination.keeping(recentLog));
-  reportWarnings((err) => log.warn({ event: "process-warning", err }, "process-warning"));
+  reportWarnings((err) => log.warn({ event: "process-warning", err }));
   const clock = systemClock;
   // A key that can't be used is found now, and not by the first message.
   await Promise.all(config.notifications.map(({ secretFile }) => readSigningKey(secretFile)));
@@ -105,21 +106,21 @@ async function serve({ config, newStore }: CommandLine): Promise<void> {
   const opened = await openOrFollow(config, newStore, {
     clock,
     addresses: ownPlace(own).addresses,
-    log: (fields, message) => log.info(fields, message),
+    log: (entry) => log.info(entry),
   });
   const { store } = opened;
   const authority = await ClusterAuthority.open({
     dataDir: config.dataDir,
     cluster: config.cluster,
     ca: { nowMs: clock.nowMs, randomBytes },
-    onProblem: (path, err) => log.warn({ path, err }, "authority-certificate-not-written"),
+    onProblem: (path, err) => log.warn({ event: "authority-certificate-not-written", path, err }),
   });
   // Coordinators that share a store each have a copy of the authority, and a change of one copy would not reach the others.
   const authorityRoll = config.store.etcd === undefined ? authority : undefined;
   const problem = authorityTimeProblem(authority.certPem, clock.nowMs());
-  if (problem !== undefined) log.error({ event: "authority-out-of-time", problem }, "authority-out-of-time");
+  if (problem !== undefined) log.error({ event: "authority-out-of-time", problem });
   const onFatal = (err: unknown): void => {
-    log.fatal({ event: "coordinator-failed", err }, "the coordinator ends because of an error");
+    log.fatal({ event: "coordinator-failed", err });
     process.exit(1);
   };
   const audit = await openAuditLog(config.dataDir, clock, log);
@@ -189,16 +190,10 @@ async function lead(
   });
 }
 
-function reportReseal({ rewritten, unreadable, stopped }: ResealResult, log: Logger): void {
-  if (rewritten > 0)
-    log.info(
-      { event: "secrets-encrypted-again", records: rewritten },
-      "encrypted again with the first key of the secret key file",
-    );
-  for (const { key, error } of unreadable)
-    log.error({ event: "secret-unreadable", key, err: error }, "secret-unreadable");
-  if (stopped !== undefined)
-    log.error({ event: "secrets-not-encrypted-again", err: stopped }, "secrets-not-encrypted-again");
+function reportReseal({ rewritten, unreadable, stopped }: ResealResult, log: Log): void {
+  if (rewritten > 0) log.info({ event: "secrets-encrypted-again", records: rewritten });
+  for (const { key, error } of unreadable) log.error({ event: "secret-unreadable", key, err: error });
+  if (stopped !== undefined) log.error({ event: "secrets-not-encrypted-again", err: stopped });
 }
 
 /** Returns where the keys for secrets are. */
@@ -220,12 +215,12 @@ async function openIdentityIssuer(
 }
 
 /** Ends the process in order on a signal. Returns what is aborted then. */
-function endOnSignal(log: Logger, manager: ServiceManager, end: () => Promise<void>): AbortSignal {
+function endOnSignal(log: Log, manager: ServiceManager, end: () => Promise<void>): AbortSignal {
   const stopping = new AbortController();
   const stop = (signal: string): void => {
     if (stopping.signal.aborted) return;
     stopping.abort();
-    log.info({ event: "coordinator-stopping", signal }, "stopping");
+    log.info({ event: "coordinator-stopping", signal });
     manager.stopping();
     setTimeout(() => process.exit(0), STOP_TIMEOUT_MS).unref();
     void end().then(() => process.exit(0));

@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { pause } from "@forage/common/clock";
+import type { Log } from "@forage/common/log";
 import { authorityFile } from "./authority/cluster-authority.ts";
 import { type Config, ConfigError } from "./config.ts";
 import {
@@ -27,7 +28,7 @@ export type StorePlace = Pick<Config, "dataDir" | "store">;
 
 export interface OpenOptions {
   readonly clock: Clock;
-  readonly log?: (fields: Readonly<Record<string, unknown>>, message: string) => void;
+  readonly log?: Log["info"];
   /** Called, perhaps several times, while another coordinator leads. */
   readonly onStandby?: (leader: Leader) => void;
   /** HOST:PORT at which other coordinators reach this one, the preferred one first. */

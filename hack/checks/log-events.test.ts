@@ -4,25 +4,26 @@ import { join } from "node:path";
 import { test } from "node:test";
 
 // A call with its arguments, as far as these nest parentheses two deep.
-const LOG_CALL = /\blog\??\.(?:info|warn|error|fatal)\(\s*((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)/g;
+const LOG_CALL = /\blog\??\.(?:debug|info|warn|error|fatal)\(\s*((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)/g;
 
-test("every log line of the daemons has a fixed kebab-case event", () => {
+test("every entry of the daemons' logs is an event with fields, without prose", () => {
   const root = join(import.meta.dirname, "..", "..");
-  const unnamed = globSync("{agent,coordinator}/src/**/*.ts", { cwd: root })
+  const wrong = globSync("{agent,coordinator}/src/**/*.ts", { cwd: root })
     .filter((path) => !path.endsWith(".test.ts"))
     .flatMap((path) => {
       const source = readFileSync(join(root, path), "utf8");
       return [...source.matchAll(LOG_CALL)]
-        .filter(([, call = ""]) => !isNamed(call))
+        .filter(([, call = ""]) => !isEntry(call))
         .map(([call]) => `${path}: ${call.replaceAll(/\s+/g, " ").slice(0, 120)}`);
     });
-  assert.deepEqual(unnamed, []);
+  assert.deepEqual(wrong, []);
 });
 
-/** Reports whether a call has an `event`, or an event in place of the message. A variable may hold one. */
-function isNamed(call: string): boolean {
-  if (/\bevent\b/.test(call)) return true;
-  const strings = [...call.matchAll(/"((?:[^"\\]|\\.)*)"|`((?:[^`\\]|\\.)*)`/g)];
-  const last = strings.at(-1);
-  return last === undefined || /^[a-z0-9]+(?:-[a-z0-9]+)+$/.test(last[1] ?? "");
+/** Reports whether a call has one argument, which names its event. A variable may hold the name. */
+function isEntry(call: string): boolean {
+  const text = call.trim().replace(/,$/, "");
+  const name = /^\{\s*(?:\.\.\.[^,]+,\s*)*event(?:: (?:"([^"]*)"|[^",}]+))?[,\s}]/.exec(text);
+  // A variable may hold the whole entry.
+  if (/^[a-z]\w*$/i.test(text)) return true;
+  return name !== null && text.endsWith("}") && /^[a-z0-9]+(?:-[a-z0-9]+)*$/.test(name[1] ?? "held");
 }

@@ -21,7 +21,7 @@ test("the number of dropped lines is reported once writing works again", () => {
   state.code = undefined;
   destination.write("four\n");
   destination.write("five\n");
-  assert.match(text(), /^one\n\{[^\n]*"lines":2,"msg":"log-lines-dropped"\}\nfour\nfive\n$/);
+  assert.match(text(), /^one\n\{[^\n]*"event":"log-lines-dropped","lines":2\}\nfour\nfive\n$/);
 });
 
 test("a line that was written in part does not run into the next one", () => {

@@ -60,7 +60,7 @@ export class LogDestination {
 }
 
 function droppedLine(lines: number, time: number): string {
-  return `${JSON.stringify({ level: 40, time, lines, msg: "log-lines-dropped" })}\n`;
+  return `${JSON.stringify({ level: 40, time, event: "log-lines-dropped", lines })}\n`;
 }
 
 function isBusy(error: unknown): boolean {

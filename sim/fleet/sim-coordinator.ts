@@ -1,11 +1,12 @@
 import { createHash, generateKeyPairSync, randomBytes } from "node:crypto";
+import type { Log } from "@forage/common/log";
 import { messageOf } from "@forage/common/message-of";
 import type { Random } from "@forage/common/random";
 import type { VirtualClock } from "@forage/common/virtual-clock";
 import { nodeId } from "@forage/identity";
 import { CertificateAuthority } from "@forage/identity/ca";
 import { ConnectResponse } from "@forage/proto/forage/agent/v1/agent";
-import { type Logger, pino } from "pino";
+import { pino } from "pino";
 import { forageService } from "../../coordinator/src/api/forage/service.ts";
 import { type Core, type CoreOptions, startCore } from "../../coordinator/src/core.ts";
 import { connect } from "../../coordinator/src/link/connect.ts";
@@ -97,7 +98,7 @@ export class SimCoordinator {
   readonly #options: CoordinatorOptions;
   readonly #life: AbortController;
   readonly #clock: Clock;
-  readonly #log: Logger;
+  readonly #log: Log;
   readonly #store: LifeStore;
   #core: Core | undefined;
 
@@ -229,7 +230,7 @@ function nameOf(random: Random, length: number): string {
   return Array.from({ length }, () => random.pick([...ALPHABET])).join("");
 }
 
-function loggerOf(write: (line: string) => void): Logger {
+function loggerOf(write: (line: string) => void): Log {
   return pino(
     {
       level: "info",

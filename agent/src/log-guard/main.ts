@@ -46,8 +46,8 @@ async function main(): Promise<void> {
     });
 }
 
-function say(message: string, fields: Readonly<Record<string, unknown>>): void {
-  const entry = { time: Date.now(), program: "log-guard", msg: message, ...fields };
+function say(event: string, fields: Readonly<Record<string, unknown>>): void {
+  const entry = { time: Date.now(), program: "log-guard", event, ...fields };
   process.stdout.write(`${JSON.stringify(entry)}\n`);
 }
 

@@ -44,8 +44,8 @@ async function main(): Promise<void> {
     });
 }
 
-function say(message: string, fields: Readonly<Record<string, unknown>>): void {
-  process.stdout.write(`${JSON.stringify({ time: Date.now(), program: "logs", msg: message, ...fields })}\n`);
+function say(event: string, fields: Readonly<Record<string, unknown>>): void {
+  process.stdout.write(`${JSON.stringify({ time: Date.now(), program: "logs", event, ...fields })}\n`);
 }
 
 main().catch((error: unknown) => {

@@ -1,6 +1,7 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { containsIp, familyOf } from "@forage/common/ip";
+import type { Log } from "@forage/common/log";
 import { messageOf } from "@forage/common/message-of";
 import type { Clock } from "../clock.ts";
 import type { NoteDamage } from "../damage-reports.ts";
@@ -73,14 +74,8 @@ export interface HostNetworkParts {
   readonly random: () => number;
   readonly run: RunCommand;
   readonly probePort: PortProbe;
-  readonly log: NetworkLog;
+  readonly log: Pick<Log, "info" | "warn">;
   readonly noteDamage: NoteDamage;
-}
-
-/** One entry per decision: its fields, then the name of the event. */
-export interface NetworkLog {
-  info(fields: object, event: string): void;
-  warn(fields: object, event: string): void;
 }
 
 /** Pod networking of a Linux host: namespaces wired by CNI plugins, host ports by an nftables table. */
@@ -147,10 +142,13 @@ export class HostNetwork implements PodNetwork {
     const gateways = this.#podCidrs.map(({ gateway }) => gateway);
     // Before any pod starts, so that none reaches more than it may for a moment.
     if (access) this.#access = await AccessTable.open({ names: this.#names, access, gateways, run });
-    this.#parts.log.info(
-      { pods: known.length, sandboxes: this.#claims.size, spare: spare.length, removed },
-      "network-started",
-    );
+    this.#parts.log.info({
+      event: "network-started",
+      pods: known.length,
+      sandboxes: this.#claims.size,
+      spare: spare.length,
+      removed,
+    });
     const { clock } = this.#parts;
     this.#maker = maker;
     this.#pool = new SandboxPool({
@@ -299,7 +297,7 @@ export class HostNetwork implements PodNetwork {
   async #warnOfBlockedForwarding(): Promise<void> {
     const families = this.#podCidrs.map(({ text }) => familyOf(text));
     const tables = await tablesDroppingForwards(this.#parts.run, families);
-    if (tables.length > 0) this.#parts.log.warn({ tables }, "firewall-drops-forwarded-traffic");
+    if (tables.length > 0) this.#parts.log.warn({ event: "firewall-drops-forwarded-traffic", tables });
   }
 
   async #setSysctls(): Promise<void> {
@@ -312,7 +310,7 @@ export class HostNetwork implements PodNetwork {
       ...(this.#podCidr6 === undefined ? {} : await sysctlsForIpv6(dataDir, bridge)),
     };
     const changed = await setSysctls(dataDir, wanted);
-    if (changed.length > 0) this.#parts.log.info({ changed }, "sysctls-set");
+    if (changed.length > 0) this.#parts.log.info({ event: "sysctls-set", changed });
   }
 
   /** Returns the record of this very sandbox, and not of another one of the pod. */
@@ -327,7 +325,7 @@ export class HostNetwork implements PodNetwork {
     const { maker } = this.#started();
     const record = this.#claims.get(podUid);
     if (record === undefined || (await maker.intact([record])).length === 1) return record;
-    this.#parts.log.warn({ podUid, namespace: record.namespace }, "sandbox-broken");
+    this.#parts.log.warn({ event: "sandbox-broken", podUid, namespace: record.namespace });
     await this.#table.delete(podUid);
     await maker.remove(record.namespace);
     this.#claims.delete(podUid);
@@ -336,7 +334,7 @@ export class HostNetwork implements PodNetwork {
 
   #takeOverPorts({ podUid, ports }: KnownPod): void {
     const taken = this.#ports.hold(podUid, ports);
-    if (taken.length > 0) this.#parts.log.warn({ podUid, ports: taken }, "host-ports-held-twice");
+    if (taken.length > 0) this.#parts.log.warn({ event: "host-ports-held-twice", podUid, ports: taken });
     const record = this.#claims.get(podUid);
     const own = ports.filter((mapping) => !taken.includes(mapping));
     if (record !== undefined) this.#table.preset(podUid, record, own);
@@ -347,9 +345,9 @@ export class HostNetwork implements PodNetwork {
     this.#cancelRepair = this.#parts.clock.schedule(REPAIR_INTERVAL_MS, async () => {
       try {
         if (await this.#table.repair())
-          this.#parts.log.warn({ table: this.#names.table }, "host-port-table-put-back");
+          this.#parts.log.warn({ event: "host-port-table-put-back", table: this.#names.table });
         if (await this.#access?.repair())
-          this.#parts.log.warn({ table: this.#names.accessTable }, "pod-access-table-put-back");
+          this.#parts.log.warn({ event: "pod-access-table-put-back", table: this.#names.accessTable });
         await this.#setSysctls();
         await repairSpare(this.#started(), this.#parts.log);
       } catch (error) {
@@ -387,7 +385,7 @@ export class HostNetwork implements PodNetwork {
   }
 
   #warn(event: string, error: unknown): void {
-    this.#parts.log.warn({ error: messageOf(error) }, event);
+    this.#parts.log.warn({ event, error: messageOf(error) });
   }
 }
 

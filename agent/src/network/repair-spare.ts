@@ -1,3 +1,4 @@
+import type { Log } from "@forage/common/log";
 import type { SandboxMaker } from "./sandbox-maker.ts";
 import type { SandboxPool } from "./sandbox-pool.ts";
 
@@ -6,17 +7,13 @@ export interface SpareSandboxes {
   readonly pool: Pick<SandboxPool, "dropBroken">;
 }
 
-export interface SpareLog {
-  warn(fields: { readonly namespace: string }, event: string): void;
-}
-
 /**
  * Writes missing leases of prepared sandboxes again, so that no other sandbox gets their addresses, and removes prepared sandboxes
  * that are broken.
  */
-export async function repairSpare({ maker, pool }: SpareSandboxes, log: SpareLog): Promise<void> {
+export async function repairSpare({ maker, pool }: SpareSandboxes, log: Pick<Log, "warn">): Promise<void> {
   for (const { namespace } of await pool.dropBroken((spare) => maker.intact(spare))) {
-    log.warn({ namespace }, "sandbox-broken");
+    log.warn({ event: "sandbox-broken", namespace });
     await maker.remove(namespace);
   }
 }

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { LogEntry } from "@forage/common/log";
 import { VirtualClock } from "@forage/common/virtual-clock";
 import { repairSpare } from "./repair-spare.ts";
 import { SandboxPool } from "./sandbox-pool.ts";
@@ -114,7 +115,7 @@ test("prepared sandboxes that are broken are removed and replaced, and those tha
   };
   const warned: string[] = [];
   const log = {
-    warn: ({ namespace }: { namespace: string }, event: string) => void warned.push(event, namespace),
+    warn: ({ event, namespace }: LogEntry) => void warned.push(event, String(namespace)),
   };
 
   await repairSpare({ maker, pool }, log);

@@ -1,5 +1,6 @@
 import { chown, mkdir, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
+import type { Log } from "@forage/common/log";
 import type { GitStatus } from "@forage/proto/content-service-api/initializer";
 import {
   type Archive,
@@ -29,7 +30,7 @@ export interface HostContentParts {
   readonly records: Pick<WorkspaceRecords, "discard">;
   readonly children: ChildRunner;
   readonly connect: ConnectContent;
-  readonly warn: (fields: object, event: string) => void;
+  readonly warn: Log["warn"];
   readonly git: GitTools;
 }
 

@@ -1,6 +1,7 @@
 import { constants } from "node:fs";
 import { access, mkdir, realpath } from "node:fs/promises";
 import { join } from "node:path";
+import type { Log } from "@forage/common/log";
 import type { Clock } from "../clock.ts";
 import { ConfigError } from "../config.ts";
 import type { NoteDamage } from "../damage-reports.ts";
@@ -33,7 +34,7 @@ export interface OpenWorkspacesOptions {
   readonly refuse?: RefuseAddress;
   /** Reports whether the host has a program. Default: looks it up in the system's directories. */
   readonly findProgram?: (program: string) => Promise<boolean>;
-  readonly log: { info(fields: object, event: string): void; warn(fields: object, event: string): void };
+  readonly log: Pick<Log, "info" | "warn">;
 }
 
 /** The programs that the content of workspaces is made with. */

@@ -1,4 +1,5 @@
 import { type BackOff, backOffMs } from "@forage/common/back-off";
+import type { Log } from "@forage/common/log";
 import { messageOf } from "@forage/common/message-of";
 import { type Clock, pause } from "../clock.ts";
 
@@ -10,7 +11,7 @@ export interface RemainsParts {
   readonly remove: (id: string, signal: AbortSignal) => Promise<void>;
   /** Called when nothing of the instance is left on the disk. */
   readonly removed: (id: string) => void;
-  readonly log: { info(fields: object, event: string): void; warn(fields: object, event: string): void };
+  readonly log: Pick<Log, "info" | "warn">;
 }
 
 const RETRY: BackOff = { baseMs: 1_000, capMs: 60_000 };
@@ -50,7 +51,8 @@ export class Remains {
     let failed = false;
     const failedWith = (error: unknown, fields: object): void => {
       failed = true;
-      if (!signal.aborted) log.warn({ ...fields, reason: messageOf(error) }, "workspace-remains-not-deleted");
+      if (!signal.aborted)
+        log.warn({ event: "workspace-remains-not-deleted", ...fields, reason: messageOf(error) });
     };
     try {
       for (const workspace of await list()) {
@@ -58,7 +60,7 @@ export class Remains {
         try {
           await remove(workspace, signal);
           removed(workspace);
-          log.info({ workspace }, "workspace-remains-deleted");
+          log.info({ event: "workspace-remains-deleted", workspace });
         } catch (error) {
           failedWith(error, { workspace });
         }

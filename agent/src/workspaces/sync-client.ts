@@ -1,4 +1,5 @@
 import { type BackOff, backOffMs } from "@forage/common/back-off";
+import type { Log } from "@forage/common/log";
 import { messageOf } from "@forage/common/message-of";
 import type {
   SyncRequest,
@@ -20,7 +21,7 @@ export interface SyncClientParts {
   readonly reportOf: (id: string) => WorkspaceReport | undefined;
   /** Takes the orders. Resolves when they are on disk. */
   readonly apply: (response: SyncResponse) => Promise<void>;
-  readonly log: { info(fields: object, event: string): void; warn(fields: object, event: string): void };
+  readonly log: Pick<Log, "info" | "warn">;
 }
 
 // Full jitter: a fleet that lost its coordinator must not come back in one instant.
@@ -118,7 +119,7 @@ export class SyncClient {
   #note(problem: string | undefined): void {
     if (problem === this.#problem) return;
     this.#problem = problem;
-    if (problem === undefined) this.#parts.log.info({}, "workspace-sync-connected");
-    else this.#parts.log.warn({ reason: problem }, "workspace-sync-failed");
+    if (problem === undefined) this.#parts.log.info({ event: "workspace-sync-connected" });
+    else this.#parts.log.warn({ event: "workspace-sync-failed", reason: problem });
   }
 }

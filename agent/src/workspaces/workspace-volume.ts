@@ -1,5 +1,6 @@
 import { mkdir, statfs } from "node:fs/promises";
 import { join } from "node:path";
+import type { Log } from "@forage/common/log";
 import { canUseImages, makeImage, mountImage } from "../volumes/disk-image.ts";
 import { measureUse } from "../volumes/disk-use-watch.ts";
 import { detachLoopDevicesOf } from "../volumes/loop-devices.ts";
@@ -13,7 +14,7 @@ import { exists } from "./workspace-records.ts";
 export interface WorkspaceVolumesParts {
   readonly layout: WorkspaceLayout;
   readonly children: ChildRunner;
-  readonly warn: (fields: object, event: string) => void;
+  readonly warn: Log["warn"];
 }
 
 /**
@@ -76,7 +77,7 @@ export class WorkspaceVolumes {
       await mkdir(join(layout.root), { recursive: true, mode: 0o700 });
       this.#imagesWork = await canUseImages(layout.root, { children, mounts: this.#mounts }, signal);
       if (!this.#imagesWork)
-        warn({ effect: "quotas are not enforced" }, "workspace-quotas-need-loop-devices");
+        warn({ event: "workspace-quotas-need-loop-devices", effect: "quotas are not enforced" });
     }
     return this.#imagesWork;
   }

@@ -1,4 +1,5 @@
 import { type BackOff, backOffMs } from "@forage/common/back-off";
+import type { Log } from "@forage/common/log";
 import type { Semaphore } from "@forage/common/semaphore";
 import {
   ContentStage,
@@ -31,7 +32,7 @@ export interface WorkspaceParts {
   readonly disposed: () => void;
   /** The content became usable for the pod. */
   readonly contentReady: (podUid: string) => void;
-  readonly log: { info(fields: object, event: string): void; warn(fields: object, event: string): void };
+  readonly log: Pick<Log, "info" | "warn">;
 }
 
 // A store or a Git server is often back within seconds. The cap is short because people wait for their workspaces.
@@ -164,7 +165,11 @@ export class Workspace {
     } catch (error) {
       if (signal.aborted || abort.signal.aborted) return;
       await this.#workFailed(work, WorkspaceError.from(error)).catch((err: unknown) =>
-        this.#parts.log.warn({ workspace: this.#order.instanceId, err }, "workspace-state-not-written"),
+        this.#parts.log.warn({
+          event: "workspace-state-not-written",
+          workspace: this.#order.instanceId,
+          err,
+        }),
       );
     } finally {
       this.#current = undefined;
@@ -182,7 +187,7 @@ export class Workspace {
           actions.initialize(order, note, signal),
         );
         await this.#save({ stage: ContentStage.READY, source, message });
-        log.info({ workspace: instanceId, source }, "workspace-content-ready");
+        log.info({ event: "workspace-content-ready", workspace: instanceId, source });
         this.#opened = true;
         this.#parts.contentReady(order.podUid);
         await this.#measure(signal);
@@ -201,7 +206,7 @@ export class Workspace {
       case "dispose":
         await actions.dispose(instanceId, signal);
         this.#publish({ stage: ContentStage.DISPOSED, message: "", transfers: [] });
-        log.info({ workspace: instanceId }, "workspace-disposed");
+        log.info({ event: "workspace-disposed", workspace: instanceId });
         this.#parts.disposed();
         return;
       default:
@@ -225,10 +230,13 @@ export class Workspace {
     await this.#saveTransfer({
       ...{ id, state: TransferState.DONE, archive, bytesDone, tries, message: "" },
     });
-    log.info(
-      { workspace: order.instanceId, transfer: id, object: archive.object, tries },
-      "workspace-archive-stored",
-    );
+    log.info({
+      event: "workspace-archive-stored",
+      workspace: order.instanceId,
+      transfer: id,
+      object: archive.object,
+      tries,
+    });
     await actions.keepArchives(
       order.instanceId,
       this.#order.transfers.map((it) => it.id).filter((it) => it !== id),
@@ -287,10 +295,14 @@ export class Workspace {
     const failures = (this.#failures.get(key) ?? 0) + 1;
     this.#failures.set(key, failures);
     const { code, message } = error;
-    log.warn(
-      { workspace: this.#order.instanceId, work: key, failures, code, reason: message },
-      "workspace-work-failed",
-    );
+    log.warn({
+      event: "workspace-work-failed",
+      workspace: this.#order.instanceId,
+      work: key,
+      failures,
+      code,
+      reason: message,
+    });
     // Jitter keeps the workspaces of a fleet from coming back at one instant.
     return backOffMs(failures, this.#parts.backOff) * (0.5 + random() / 2);
   }
@@ -313,7 +325,7 @@ export class Workspace {
     } catch (error) {
       const { code, message } = WorkspaceError.from(error);
       if (code !== "NO_ROOM") throw error;
-      log.warn({ workspace: this.#order.instanceId, reason: message }, "workspace-state-not-on-disk");
+      log.warn({ event: "workspace-state-not-on-disk", workspace: this.#order.instanceId, reason: message });
     }
     this.#publish(change);
   }

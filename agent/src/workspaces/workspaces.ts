@@ -75,7 +75,7 @@ export class Workspaces implements VolumeProvider {
       clock,
       measure: async (id, signal) =>
         this.#workspaces.get(id)?.isReady ? await actions.usedBytes(id, signal) : 0,
-      onError: (workspace, err) => log.warn({ workspace, err }, "workspace-content-not-measured"),
+      onError: (workspace, err) => log.warn({ event: "workspace-content-not-measured", workspace, err }),
     });
   }
 
@@ -92,7 +92,7 @@ export class Workspaces implements VolumeProvider {
   start(pods: WorkspacePods): void {
     this.#pods = pods;
     this.#track(this.#remains.run(this.#closing.signal), (err) =>
-      this.#parts.log.warn({ err }, "workspace-remains-stopped"),
+      this.#parts.log.warn({ event: "workspace-remains-stopped", err }),
     );
     for (const workspace of this.#workspaces.values()) this.#run(workspace);
   }
@@ -144,10 +144,10 @@ export class Workspaces implements VolumeProvider {
   async #assign(order: WorkspaceOrder): Promise<void> {
     const { records, log } = this.#parts;
     const id = order.instanceId;
-    if (!isInstanceId(id)) return log.warn({ workspace: id }, "workspace-id-refused");
+    if (!isInstanceId(id)) return log.warn({ event: "workspace-id-refused", workspace: id });
     const known = this.#workspaces.get(id);
     if (known === undefined && this.#workspaces.size >= WORKSPACES_MAX)
-      return log.warn({ workspace: id, limit: WORKSPACES_MAX }, "too-many-workspaces");
+      return log.warn({ event: "too-many-workspaces", workspace: id, limit: WORKSPACES_MAX });
     const report = known?.report ?? (await records.readReport(id));
     const isDisposed = report.stage === ContentStage.DISPOSED;
     // A directory without a record is still to be deleted.
@@ -174,7 +174,7 @@ export class Workspaces implements VolumeProvider {
       const { code, message } = WorkspaceError.from(error);
       if (code !== "NO_ROOM") throw error;
       this.#unsaved.add(id);
-      log.warn({ workspace: id, reason: message }, "workspace-order-not-on-disk");
+      log.warn({ event: "workspace-order-not-on-disk", workspace: id, reason: message });
     }
   }
 
@@ -183,7 +183,7 @@ export class Workspaces implements VolumeProvider {
     const workspace = this.#workspaces.get(id);
     if (workspace === undefined) return;
     if (workspace.report.stage !== ContentStage.DISPOSED) {
-      this.#parts.log.warn({ workspace: id }, "workspace-content-kept-without-record");
+      this.#parts.log.warn({ event: "workspace-content-kept-without-record", workspace: id });
       return;
     }
     workspace.forget();
@@ -201,7 +201,7 @@ export class Workspaces implements VolumeProvider {
       measured: (usedBytes) => workspace.noteUse(usedBytes),
     });
     this.#track(workspace.run(this.#closing.signal), (err) =>
-      this.#parts.log.warn({ workspace: instanceId, err }, "workspace-stopped"),
+      this.#parts.log.warn({ event: "workspace-stopped", workspace: instanceId, err }),
     );
   }
 

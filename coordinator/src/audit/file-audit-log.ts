@@ -2,14 +2,14 @@ import { unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { type AuditFields, type ChainHead, sealEntry } from "@forage/common/audit-chain";
 import type { Clock } from "@forage/common/clock";
-import type { Logger } from "pino";
+import type { Log } from "@forage/common/log";
 import type { AuditLog, AuditPage } from "./audit-log.ts";
 import { appendTo, linesOf, openSegments, type Segment } from "./segments.ts";
 
 export interface FileAuditLogOptions {
   readonly dir: string;
   readonly clock: Pick<Clock, "nowMs" | "schedule">;
-  readonly log: Logger;
+  readonly log: Log;
   /** Default: 4 MiB, about 10,000 entries. */
   readonly maxSegmentBytes?: number;
   /** The oldest is removed beyond. Default: 16. */
@@ -40,10 +40,7 @@ export class FileAuditLog implements AuditLog {
   static async open(options: FileAuditLogOptions): Promise<FileAuditLog> {
     const { segments, head, isDamaged } = await openSegments(options.dir);
     if (isDamaged)
-      options.log.error(
-        { event: "audit-log-damaged", dir: options.dir, sequence: head.sequence },
-        "the last entry of the audit log was changed; the next one begins a new chain",
-      );
+      options.log.error({ event: "audit-log-damaged", dir: options.dir, sequence: head.sequence });
     return new FileAuditLog(options, segments, head);
   }
 
@@ -106,8 +103,7 @@ export class FileAuditLog implements AuditLog {
       while (this.#pending.length > 0) await this.#writeBatch();
       this.#isFailing = false;
     } catch (err) {
-      if (!this.#isFailing)
-        log.error({ event: "audit-log-not-written", err }, "the audit log can't be written; entries wait");
+      if (!this.#isFailing) log.error({ event: "audit-log-not-written", err });
       this.#isFailing = true;
       this.#cancelRetry = clock.schedule(AGAIN_MS, () => {
         this.#cancelRetry = undefined;

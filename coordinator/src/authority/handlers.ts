@@ -1,6 +1,6 @@
 import { X509Certificate } from "node:crypto";
+import type { Log } from "@forage/common/log";
 import type * as wire from "@forage/proto/forage/operator/v1/operator";
-import type { Logger } from "pino";
 import { CoordinatorError } from "../errors.ts";
 import { toTimestamp } from "../model/timestamp.ts";
 import { type CallContext, callerName } from "../rpc/caller.ts";
@@ -17,7 +17,7 @@ export interface AuthorityHandlerOptions {
   readonly certificateGraceMs: number;
   readonly state: ClusterView;
   readonly clock: Clock;
-  readonly log: Logger;
+  readonly log: Log;
 }
 
 export interface AuthorityHandlers {
@@ -51,7 +51,7 @@ export function authorityHandlers(options: AuthorityHandlerOptions): AuthorityHa
     listAuthorities: async () => ({ authorities: authorityViews(options) }),
     rollAuthority: async (_, { caller }) => {
       await change((roll) => roll.begin());
-      options.log.info({ event: "authority-rolled", by: callerName(caller) }, "authority-rolled");
+      options.log.info({ event: "authority-rolled", by: callerName(caller) });
       return { authorities: authorityViews(options) };
     },
     retireAuthority: async (_, { caller }) => {
@@ -59,7 +59,7 @@ export function authorityHandlers(options: AuthorityHandlerOptions): AuthorityHa
         assertNoDependents(options);
         await roll.finish();
       });
-      options.log.info({ event: "authority-retired", by: callerName(caller) }, "authority-retired");
+      options.log.info({ event: "authority-retired", by: callerName(caller) });
       return { authorities: authorityViews(options) };
     },
   };

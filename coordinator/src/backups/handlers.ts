@@ -1,6 +1,6 @@
 import type { FileHandle } from "node:fs/promises";
+import type { Log } from "@forage/common/log";
 import type * as wire from "@forage/proto/forage/operator/v1/operator";
-import type { Logger } from "pino";
 import { CoordinatorError } from "../errors.ts";
 import { toTimestamp } from "../model/timestamp.ts";
 import { type CallContext, callerName } from "../rpc/caller.ts";
@@ -10,7 +10,7 @@ import type { BackupDirectory, ListedBackup } from "./backup-directory.ts";
 export interface BackupHandlerOptions {
   /** Undefined: the store keeps nothing on a disk. */
   readonly backups: BackupDirectory | undefined;
-  readonly log: Logger;
+  readonly log: Log;
 }
 
 /** Fits a message of 4 MiB, and is read at once. */
@@ -48,7 +48,7 @@ export function backupHandlers({ backups, log }: BackupHandlerOptions): BackupHa
 
 async function createBackup(
   directory: BackupDirectory,
-  log: Logger,
+  log: Log,
   by: string,
 ): Promise<wire.CreateBackupResponse> {
   if (directory.isBusy)
@@ -57,10 +57,10 @@ async function createBackup(
     const made = await directory.make("on-demand");
     const { name, info } = made;
     const { revision, records, sha256 } = info;
-    log.info({ event: "backup-made", name, revision, records, sha256, by }, "backup-made");
+    log.info({ event: "backup-made", name, revision, records, sha256, by });
     return { backup: backupView(made), revision: BigInt(revision), records: BigInt(records) };
   } catch (err) {
-    log.error({ event: "backup-failed", directory: directory.path, err }, "the store has no new backup");
+    log.error({ event: "backup-failed", directory: directory.path, err });
     // Its message names what to do; other errors of the store have messages of their own.
     if (err instanceof StoreError && err.code === "NO_SPACE")
       throw new CoordinatorError("RESOURCE_EXHAUSTED", err.message, { cause: err });

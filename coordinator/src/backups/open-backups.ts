@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { Logger } from "pino";
+import type { Log } from "@forage/common/log";
 import type { Config } from "../config.ts";
 import type { DurableStore } from "../store/index.ts";
 import type { Clock } from "../time/clock.ts";
@@ -27,7 +27,7 @@ const HOUR_MS = 3_600_000;
 /** Opens the directory of backups, and starts the schedule unless the configuration turns it off. */
 export async function openBackups(
   { backups, dataDir }: Pick<Config, "backups" | "dataDir">,
-  parts: { readonly store: DurableStore; readonly clock: Clock; readonly log: Logger },
+  parts: { readonly store: DurableStore; readonly clock: Clock; readonly log: Log },
 ): Promise<Backups> {
   const { clock, log } = parts;
   const { enabled, intervalHours, keep, directory: path = join(dataDir, "backups") } = backups;

@@ -1,4 +1,4 @@
-import type { Logger } from "pino";
+import type { Log } from "@forage/common/log";
 import type { Clock } from "../time/clock.ts";
 import type { BackupDirectory } from "./backup-directory.ts";
 import { RETRY_MS, START_DELAY_MS, untilNextBackup } from "./plan-backups.ts";
@@ -7,7 +7,7 @@ export interface ScheduledBackupsOptions {
   readonly directory: Pick<BackupDirectory, "path" | "make" | "list">;
   readonly intervalMs: number;
   readonly clock: Clock;
-  readonly log: Logger;
+  readonly log: Log;
 }
 
 /**
@@ -67,11 +67,11 @@ export class ScheduledBackups {
       this.#lastMs = madeMs;
       const tookMs = Math.round(clock.monotonicMs() - startMs);
       const { revision, records, sha256 } = info;
-      log.info({ event: "backup-made", name, revision, records, sha256, tookMs }, "backup-made");
+      log.info({ event: "backup-made", name, revision, records, sha256, tookMs });
       this.#schedule(this.#dueInMs());
     } catch (err) {
       this.#failures += 1;
-      log.error({ event: "backup-failed", directory: directory.path, err }, "the store has no new backup");
+      log.error({ event: "backup-failed", directory: directory.path, err });
       this.#schedule(Math.min(intervalMs, RETRY_MS));
     }
   }

@@ -1,5 +1,5 @@
+import type { Log } from "@forage/common/log";
 import { CertificateRecord, IssuerPauseRecord } from "@forage/proto/forage/store/v1/store";
-import type { Logger } from "pino";
 import { CoordinatorError } from "../errors.ts";
 import { decodeRecord, encodeRecord } from "../model/codec.ts";
 import { certificateKey, ISSUER_PAUSE_KEY, PREFIXES } from "../model/keys.ts";
@@ -16,9 +16,9 @@ const PAGE_SIZE = 100;
 export class CertificateStore {
   readonly #store: Store;
   readonly #vault: Vault;
-  readonly #log: Logger;
+  readonly #log: Log;
 
-  constructor(parts: { readonly store: Store; readonly vault: Vault; readonly log: Logger }) {
+  constructor(parts: { readonly store: Store; readonly vault: Vault; readonly log: Log }) {
     this.#store = parts.store;
     this.#vault = parts.vault;
     this.#log = parts.log;
@@ -58,7 +58,7 @@ export class CertificateStore {
       const { failures, error, until, asked } = decodeRecord(IssuerPauseRecord, key, stored.value);
       return { failures, error, untilMs: toEpochMs(until) ?? 0, asked };
     } catch (err) {
-      this.#log.error({ event: "issuer-pause-unreadable", err, key }, "issuer-pause-unreadable");
+      this.#log.error({ event: "issuer-pause-unreadable", err, key });
       return undefined;
     }
   }
@@ -80,10 +80,7 @@ export class CertificateStore {
       if (certificateKey(holding.hostname) === key) return holding;
       throw new CoordinatorError("INTERNAL", `${key} holds what is of ${holding.hostname}`);
     } catch (err) {
-      this.#log.error(
-        { event: "certificate-record-unreadable", err, key },
-        "a certificate can't be read and will be replaced",
-      );
+      this.#log.error({ event: "certificate-record-unreadable", err, key });
       return undefined;
     }
   }

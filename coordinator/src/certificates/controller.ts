@@ -1,6 +1,6 @@
 import type { BackOff } from "@forage/common/back-off";
+import type { Log } from "@forage/common/log";
 import type { GatewayChallenge } from "@forage/proto/forage/agent/v1/agent";
-import type { Logger } from "pino";
 import { Loop } from "../control/loop.ts";
 import { ObjectFaults } from "../faults/object-faults.ts";
 import type { CertificateSource, SourcedCertificate } from "../gateway/certificate-source.ts";
@@ -23,7 +23,7 @@ export interface CertificateControllerOptions {
   readonly records: CertificateStore;
   readonly events: EventRecorder;
   readonly clock: Clock;
-  readonly log: Logger;
+  readonly log: Log;
   /** A source of random numbers in [0, 1). */
   readonly random: () => number;
   readonly backOffs?: { readonly hostname: BackOff; readonly issuer: BackOff };
@@ -155,10 +155,7 @@ export class CertificateController implements CertificateSource {
     await Promise.all([...this.#running.values()].map(({ done }) => done));
     await this.#loop.close();
     await this.#save().catch((err: unknown) =>
-      this.#options.log.error(
-        { event: "certificates-not-stored", err },
-        "results of certificate orders could not be stored",
-      ),
+      this.#options.log.error({ event: "certificates-not-stored", err }),
     );
     this.#listeners.clear();
   }
@@ -211,7 +208,7 @@ export class CertificateController implements CertificateSource {
   async #attempt({ hostname, why }: Attempt, abort: AbortController): Promise<void> {
     const { clock, log } = this.#options;
     const issuer = this.#issuer;
-    log.info({ event: "certificate-ordered", hostname, why, issuer: issuer.name }, "ordering a certificate");
+    log.info({ event: "certificate-ordered", hostname, why, issuer: issuer.name });
     let tooLate = false;
     const cancelLimit = clock.schedule(ATTEMPT_LIMIT_MS, () => {
       tooLate = true;
@@ -235,20 +232,14 @@ export class CertificateController implements CertificateSource {
     this.#keep(succeeded(before, issuer.id, certificate, { nowMs: clock.nowMs(), random: random() }));
     this.#setPause(undefined);
     events.record(issuedEvent(before, certificate, issuer.name));
-    log.info(
-      { event: "certificate-issued", hostname, notAfter: new Date(certificate.notAfterMs) },
-      "got a certificate",
-    );
+    log.info({ event: "certificate-issued", hostname, notAfter: new Date(certificate.notAfterMs) });
   }
 
   #fail(hostname: string, thrown: unknown): void {
     const { random, events, log, clock, backOffs } = this.#options;
     const error = thrown instanceof IssueError ? thrown : unexpected(thrown);
     // The text of an unexpected error may contain anything, so it goes only to the log.
-    log.warn(
-      { event: "certificate-order-failed", hostname, blame: error.blame, err: thrown },
-      "got no certificate",
-    );
+    log.warn({ event: "certificate-order-failed", hostname, blame: error.blame, err: thrown });
     const context = {
       nowMs: clock.nowMs(),
       random: random(),

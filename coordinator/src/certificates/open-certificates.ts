@@ -1,5 +1,5 @@
 import type { BackOff } from "@forage/common/back-off";
-import type { Logger } from "pino";
+import type { Log } from "@forage/common/log";
 import type { EventRecorder } from "../model/event.ts";
 import type { Vault } from "../objects/vault.ts";
 import type { Store } from "../store/index.ts";
@@ -14,7 +14,7 @@ export interface OpenCertificatesOptions {
   readonly vault: Vault;
   readonly events: EventRecorder;
   readonly clock: Clock;
-  readonly log: Logger;
+  readonly log: Log;
   /** A source of random numbers in [0, 1). */
   readonly random: () => number;
   readonly backOffs?: { readonly hostname: BackOff; readonly issuer: BackOff };

@@ -1,6 +1,6 @@
+import type { Log } from "@forage/common/log";
 import type { ResourceRecord } from "@forage/proto/forage/store/v1/store";
 import type { Explanation, Profile, RebalanceOptions } from "@forage/scheduler";
-import type { Logger } from "pino";
 import { ActingTime } from "../acting-time/acting-time.ts";
 import type { ServiceFailure } from "../destination/service-failure.ts";
 import { unschedulableEvent } from "../events/from-pods.ts";
@@ -38,7 +38,7 @@ export interface ControlOptions {
   readonly clock: Clock;
   /** The time that deadlines count. Default: all time counts. */
   readonly time?: ActingTime | undefined;
-  readonly log: Logger;
+  readonly log: Log;
   /** No pods and runs are created and no pods are placed before it resolves. Default: resolved. */
   readonly started?: Promise<void> | undefined;
   readonly randomName: (length: number) => string;

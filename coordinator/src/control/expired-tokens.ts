@@ -1,7 +1,7 @@
+import type { Log } from "@forage/common/log";
 import type { ApiTokenRecord } from "@forage/identity/api-token";
 import type { CoordinatorTokenRecord } from "@forage/identity/coordinator-token";
 import type { JoinTokenRecord } from "@forage/identity/join-token";
-import type { Logger } from "pino";
 import { ObjectFaults } from "../faults/object-faults.ts";
 import { decodeJsonRecord } from "../model/codec.ts";
 import { apiTokenUseKey, PREFIXES } from "../model/keys.ts";
@@ -22,7 +22,7 @@ const KEEP_API_TOKENS_MS = 7 * 24 * 3600 * 1000;
 export function sweepExpiredTokens(options: {
   readonly store: Store;
   readonly clock: Clock;
-  readonly log: Logger;
+  readonly log: Log;
 }): () => void {
   const { store, clock, log } = options;
   const faults = new ObjectFaults({ loop: "expired-tokens", log });
@@ -30,7 +30,7 @@ export function sweepExpiredTokens(options: {
   const later = (): void => {
     cancel = clock.schedule(INTERVAL_MS, () => {
       sweep(store, clock.nowMs(), faults).catch((err: unknown) =>
-        log.warn({ event: "expired-tokens-not-removed", err }, "expired tokens were not removed"),
+        log.warn({ event: "expired-tokens-not-removed", err }),
       );
       later();
     });

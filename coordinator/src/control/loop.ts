@@ -1,5 +1,5 @@
 import { type BackOff, backOffMs } from "@forage/common/back-off";
-import type { Logger } from "pino";
+import type { Log } from "@forage/common/log";
 import type { ClusterView } from "../state/cluster-view.ts";
 import type { Change } from "../state/entries.ts";
 import type { Clock } from "../time/clock.ts";
@@ -11,7 +11,7 @@ export interface LoopOptions {
   readonly clock: Clock;
   /** Returns the delay that the next evaluation keeps at the least, though none is woken. Default: none. */
   readonly leastDelayMs?: () => number;
-  readonly log: Logger;
+  readonly log: Log;
   /** The loop reconciles nothing before this resolves. Default: at once. */
   readonly started?: Promise<void> | undefined;
   /** Returns the pause of a key between two runs, which keeps an expensive one from running for every event. Default: none. */
@@ -92,10 +92,7 @@ export class Loop {
     } catch (error) {
       const failures = (this.#failures.get(key) ?? 0) + 1;
       this.#failures.set(key, failures);
-      this.#options.log.warn(
-        { event: "step-failed", loop: this.#options.name, key, failures, err: error },
-        "step failed; will retry",
-      );
+      this.#options.log.warn({ event: "step-failed", loop: this.#options.name, key, failures, err: error });
       return backOffMs(failures, RETRY);
     }
   }

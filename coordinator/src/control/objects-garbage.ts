@@ -1,5 +1,5 @@
+import type { Log } from "@forage/common/log";
 import { ObjectRecord, type RevisionRecord } from "@forage/proto/forage/store/v1/store";
-import type { Logger } from "pino";
 import { encodeRecord } from "../model/codec.ts";
 import { objectKey, objectVersionKey, PREFIXES } from "../model/keys.ts";
 import { isObjectKind, type ObjectName } from "../model/object-name.ts";
@@ -16,7 +16,7 @@ export interface ObjectGarbageOptions {
   readonly store: Store;
   readonly state: ClusterView;
   readonly clock: Clock;
-  readonly log: Logger;
+  readonly log: Log;
 }
 
 /** Versions that stay for those who want to go back; registry credentials have only the present one. */

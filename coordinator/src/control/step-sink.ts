@@ -1,4 +1,4 @@
-import type { Logger } from "pino";
+import type { Log } from "@forage/common/log";
 
 /** A reconciler's description of a step. */
 export interface StepDescription {
@@ -19,6 +19,6 @@ export interface StepSink {
 }
 
 /** Writes each step to the log. */
-export function loggedSteps(log: Logger): StepSink {
-  return { take: (step) => log.info({ event: "workload-step", ...step }, "workload step") };
+export function loggedSteps(log: Log): StepSink {
+  return { take: (step) => log.info({ event: "workload-step", ...step }) };
 }

@@ -67,7 +67,7 @@ export async function startPlainDestination(
     onFailure: (remoteAddress, { reason, message: problem, cause: err }) => {
       if (!HARMLESS.has(reason)) offenders.offend(remoteAddress, monotonicMs());
       observeCut?.(reason);
-      if (reason === "INTERNAL") log.error({ event: "connection-failed", err }, problem);
+      if (reason === "INTERNAL") log.error({ event: "connection-failed", reason: problem, err });
       else log.debug({ event: "connection-cut", remoteAddress, reason, problem });
     },
     onStalled: (streams) => {

@@ -1,4 +1,4 @@
-import type { Logger } from "pino";
+import type { Log } from "@forage/common/log";
 import { type FaultSubject, ObjectFaults } from "../faults/object-faults.ts";
 import type { EventRecorder } from "../model/event.ts";
 import type { ClusterView } from "../state/cluster-view.ts";
@@ -6,7 +6,7 @@ import type { Change } from "../state/entries.ts";
 import { eventsOf } from "./from-changes.ts";
 
 /** Records the events of the view's changes. Returns a function that stops it. */
-export function recordChanges(state: ClusterView, events: EventRecorder, log?: Logger): () => void {
+export function recordChanges(state: ClusterView, events: EventRecorder, log?: Log): () => void {
   const faults = new ObjectFaults({ loop: "events", log });
   return state.subscribe((changes) => {
     for (const change of changes) {

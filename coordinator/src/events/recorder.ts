@@ -1,6 +1,6 @@
 import { backOffMs } from "@forage/common/back-off";
+import type { Log } from "@forage/common/log";
 import { EventRecord } from "@forage/proto/forage/store/v1/store";
-import type { Logger } from "pino";
 import { encodeRecord } from "../model/codec.ts";
 import type { EventInput, EventRecorder } from "../model/event.ts";
 import { eventKey } from "../model/keys.ts";
@@ -28,7 +28,7 @@ import { readEvents, Watchers } from "./watchers.ts";
 export interface EventStoreOptions {
   readonly store: Store;
   readonly clock: Clock;
-  readonly log: Logger;
+  readonly log: Log;
   readonly limits?: EventLimits;
 }
 
@@ -206,10 +206,7 @@ export class EventStore implements EventRecorder, EventLog {
     } catch (err) {
       this.#putBack(batch);
       this.#failures++;
-      log.warn(
-        { event: "events-not-written", err, waiting: this.#waiting.size, failures: this.#failures },
-        "events were not written",
-      );
+      log.warn({ event: "events-not-written", err, waiting: this.#waiting.size, failures: this.#failures });
       return false;
     }
     this.#watchers.wake();
@@ -222,7 +219,7 @@ export class EventStore implements EventRecorder, EventLog {
       this.#recent.forgetThrough(await this.#retention.removeOldest());
     } catch (err) {
       // The next write tries again.
-      this.#options.log.warn({ event: "old-events-not-removed", err }, "old events were not removed");
+      this.#options.log.warn({ event: "old-events-not-removed", err });
     }
   }
 
@@ -250,10 +247,7 @@ export class EventStore implements EventRecorder, EventLog {
       return encodeRecord(EventRecord, record);
     } catch (err) {
       const { namespace, kind, name, reason } = record;
-      this.#options.log.error(
-        { event: "event-dropped", namespace, kind, name, reason, err },
-        "event-dropped",
-      );
+      this.#options.log.error({ event: "event-dropped", namespace, kind, name, reason, err });
       return undefined;
     }
   }

@@ -1,5 +1,5 @@
+import type { Log } from "@forage/common/log";
 import { messageOf } from "@forage/common/message-of";
-import type { Logger } from "pino";
 import type { EventRecorder } from "../model/event.ts";
 
 /** The object that a step is about. */
@@ -24,7 +24,7 @@ export interface ObjectFaultsOptions {
   /** The loop that takes the steps, for logs and events. */
   readonly loop: string;
   /** Default: errors show only as events. */
-  readonly log?: Logger | undefined;
+  readonly log?: Log | undefined;
   readonly events?: EventRecorder | undefined;
 }
 
@@ -71,7 +71,7 @@ export class ObjectFaults {
       const [oldest] = this.#messages.keys();
       if (oldest !== undefined) this.#messages.delete(oldest);
     }
-    log?.error({ event: "object-failed", loop, ...subject, err: error }, "object-failed");
+    log?.error({ event: "object-failed", loop, ...subject, err: error });
     events?.record({
       ...subject,
       type: "Warning",

@@ -1,5 +1,5 @@
+import type { Log } from "@forage/common/log";
 import type { ServiceDefinition } from "@grpc/grpc-js";
-import type { Logger } from "pino";
 import { type AuditLog, NO_AUDIT_LOG } from "../audit/audit-log.ts";
 import type { Authority } from "../authority/authority.ts";
 import { type Config, type HostPort, hostPort } from "../config.ts";
@@ -57,7 +57,7 @@ export interface FollowerOptions {
   /** The addresses of this host, for the certificate of the gRPC port. Default: none. */
   readonly hostAddresses?: readonly string[];
   readonly clock: Clock;
-  readonly log: Logger;
+  readonly log: Log;
   readonly onFatal: (error: unknown) => void;
 }
 
@@ -129,7 +129,7 @@ export async function startFollower(options: FollowerOptions): Promise<Follower>
   port.observer.material = (material) => http.reload(material);
   const plain = await openPlain(options, directory, serving);
   const address = await port.listen();
-  log.info({ event: "coordinator-follows", grpc: address, revision: store.revision }, "coordinator-follows");
+  log.info({ event: "coordinator-follows", grpc: address, revision: store.revision });
   let isFollowing = true;
   const leave = (): void => {
     isFollowing = false;
@@ -168,10 +168,9 @@ export async function startFollower(options: FollowerOptions): Promise<Follower>
   };
 }
 
-function observe(leader: Leader | undefined, link: LeaderLink, log: Logger): void {
+function observe(leader: Leader | undefined, link: LeaderLink, log: Log): void {
   const { name = "none", addresses } = leader ?? {};
-  if (leader?.holder !== link.leader?.holder)
-    log.info({ event: "leader-seen", leader: name, addresses }, "leader-seen");
+  if (leader?.holder !== link.leader?.holder) log.info({ event: "leader-seen", leader: name, addresses });
   link.observe(leader);
 }
 

@@ -1,10 +1,10 @@
+import type { Log } from "@forage/common/log";
 import {
   GetRolloutRequest,
   type OperatorServiceService,
   OperatorServiceService as operator,
 } from "@forage/proto/forage/operator/v1/operator";
 import { ForageServiceService, WatchRolloutRequest } from "@forage/proto/forest/v1/forage";
-import type { Logger } from "pino";
 import { ActingTime } from "../acting-time/acting-time.ts";
 import { watchRolloutHandler } from "../api/forage/watch-rollout.ts";
 import { namespaceReadHandlers } from "../api/namespaces/handlers.ts";
@@ -35,7 +35,7 @@ export interface OwnMethodsOptions {
   readonly vault: Vault;
   readonly events: EventLog;
   readonly clock: Clock;
-  readonly log: Logger;
+  readonly log: Log;
   /** Kinds of workloads whose pods no resource stands for. */
   readonly foreignKinds: readonly string[];
   /** Whether the view is known to be older than the leader's. */

@@ -1,4 +1,4 @@
-import type { Logger } from "pino";
+import type { Log } from "@forage/common/log";
 import { ObjectFaults } from "../faults/object-faults.ts";
 import type { BuiltInServices } from "../model/built-in-service.ts";
 import type { EventRecorder } from "../model/event.ts";
@@ -32,7 +32,7 @@ export interface GatewayTableOptions {
   readonly partBytes?: number;
   readonly builtIn?: BuiltInServices | undefined;
   /** Receives errors in the handling of single routes. Default: they show only as events. */
-  readonly log?: Logger;
+  readonly log?: Log;
 }
 
 /** The state of a route on the gateways. */

@@ -1,3 +1,4 @@
+import type { Log } from "@forage/common/log";
 import {
   type ClaimAssignment,
   type HostPathLimits,
@@ -8,7 +9,6 @@ import {
 } from "@forage/proto/forage/agent/v1/agent";
 import type { PodRecord } from "@forage/proto/forage/store/v1/store";
 import type { ContainerPort } from "@forage/proto/forest/v1/forage";
-import type { Logger } from "pino";
 import { objectKey } from "../model/keys.ts";
 import type { ObjectName } from "../model/object-name.ts";
 import { type PodRef, pinName } from "../model/pod-refs.ts";
@@ -25,7 +25,7 @@ export interface AssignmentOptions {
   readonly vault: Vault;
   readonly issuer: IdentityIssuer;
   readonly clock: Clock;
-  readonly log: Logger;
+  readonly log: Log;
   /** Returns the host paths that a pod may mount; undefined: any. */
   readonly hostPathLimits: (pod: PodEntry) => HostPathLimits | undefined;
 }
@@ -157,15 +157,9 @@ export class Assignments {
       const data = vault.open(name, stored);
       budget.bytes -= Object.values(data).reduce((sum, value) => sum + value.byteLength, 0);
       if (budget.bytes >= 0) return data;
-      log.error(
-        { event: "pod-objects-too-large", ...about, maxBytes: MAX_OBJECT_BYTES },
-        "a secret or config map is left out: those of one pod are too large together",
-      );
+      log.error({ event: "pod-objects-too-large", ...about, maxBytes: MAX_OBJECT_BYTES });
     } catch (err) {
-      log.error(
-        { event: "object-not-decrypted", ...about, err },
-        "a secret or config map can't be decrypted and is left out",
-      );
+      log.error({ event: "object-not-decrypted", ...about, err });
     }
     return undefined;
   }

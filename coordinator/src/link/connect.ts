@@ -1,5 +1,5 @@
+import type { Log } from "@forage/common/log";
 import type { ConnectRequest, ConnectResponse, Hello } from "@forage/proto/forage/agent/v1/agent";
-import type { Logger } from "pino";
 import type { AuthorityRoll } from "../authority/authority.ts";
 import { CoordinatorError } from "../errors.ts";
 import type { GatewayReader } from "../gateway/gateway-reader.ts";
@@ -32,7 +32,7 @@ export interface ConnectOptions {
   readonly metrics: MetricsCollector;
   readonly prefetches: Prefetches;
   readonly clock: Clock;
-  readonly log: Logger;
+  readonly log: Log;
   readonly events: EventRecorder;
   readonly clusterId: string;
   /** The store's epoch, which grows with each restore. */
@@ -70,7 +70,7 @@ export async function* connect(
   const signal = AbortSignal.any([context.signal, session.ended.signal]);
   const gateway = options.gateways.open(node, () => session.wake.raise());
   noteCertificateUse(node, context.caller.serial, options).catch((err: unknown) =>
-    options.log.warn({ event: "certificate-use-not-recorded", node, err }, "certificate-use-not-recorded"),
+    options.log.warn({ event: "certificate-use-not-recorded", node, err }),
   );
   const listening = listen(incoming, session, reports, { ...options, gateway: gateway.reader }).catch(
     (error: unknown) => session.ended.abort(error),
@@ -139,7 +139,7 @@ async function firstReport(node: string, hello: Hello, options: ConnectOptions):
   const writing = recordNodeReport(node, hello, options).catch((error: unknown) => {
     if (options.history.refusal !== undefined) return;
     if (!(error instanceof StoreError)) throw error;
-    log.debug({ event: "first-report-not-written", node, err: error }, "first report not written");
+    log.debug({ event: "first-report-not-written", node, err: error });
   });
   await Promise.race([writing, late]).finally(cancel);
   // It is written again from the queue, which reports failures.

@@ -1,3 +1,4 @@
+import type { Log } from "@forage/common/log";
 import { messageOf } from "@forage/common/message-of";
 import { IdentityError, type NodeId, nodeId } from "@forage/identity";
 import type { IssuedCertificate } from "@forage/identity/ca";
@@ -15,7 +16,6 @@ import type {
 } from "@forage/proto/forage/agent/v1/agent";
 import { NodeRecord, type NodeTaint } from "@forage/proto/forage/store/v1/store";
 import type { Timestamp } from "@forage/proto/google/protobuf/timestamp";
-import type { Logger } from "pino";
 import type { Authority } from "../authority/authority.ts";
 import { CoordinatorError } from "../errors.ts";
 import { decodeJsonRecord, encodeJsonRecord, encodeRecord } from "../model/codec.ts";
@@ -33,7 +33,7 @@ export interface EnrollOptions {
   readonly store: Store;
   readonly state: ClusterView;
   readonly clock: Clock;
-  readonly log: Logger;
+  readonly log: Log;
   readonly refusals: RefusalLog;
   readonly authority: Authority;
   readonly clusterId: string;
@@ -75,10 +75,13 @@ export async function join(
     const result = await options.store.txn(plan.compares, plan.ops);
     await state.reached(result.revision);
     if (!result.succeeded) continue;
-    log.info(
-      { event: "node-joined", node: id, peer: context.peer, token: request.tokenId, serial: issued.serial },
-      "node joined",
-    );
+    log.info({
+      event: "node-joined",
+      node: id,
+      peer: context.peer,
+      token: request.tokenId,
+      serial: issued.serial,
+    });
     return { certificatePem: issued.chainPem, caBundlePem: authority.certPem, clusterId: options.clusterId };
   }
   throw new CoordinatorError(
@@ -177,10 +180,7 @@ export async function renew(
   await state.reached(result.revision);
   if (!result.succeeded)
     throw new CoordinatorError("CONFLICT", "the node's record changed meanwhile; try again");
-  log.info(
-    { event: "node-certificate-renewed", node: id, serial: issued.serial },
-    "node certificate renewed",
-  );
+  log.info({ event: "node-certificate-renewed", node: id, serial: issued.serial });
   return { certificatePem: issued.chainPem, caBundlePem: authority.certPem };
 }
 

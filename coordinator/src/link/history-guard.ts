@@ -1,5 +1,5 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
-import type { Logger } from "pino";
+import type { Log } from "@forage/common/log";
 import { CoordinatorError } from "../errors.ts";
 import { decodeJsonRecord, encodeJsonRecord } from "../model/codec.ts";
 import type { EventRecorder } from "../model/event.ts";
@@ -17,7 +17,7 @@ export interface HistoryGuardOptions {
    * new marks. They are not part of the store.
    */
   readonly secrets: () => readonly Uint8Array[];
-  readonly log: Logger;
+  readonly log: Log;
   readonly events: EventRecorder;
   readonly randomName: (length: number) => string;
 }
@@ -100,10 +100,13 @@ export class HistoryGuard {
     if (this.#refusal !== undefined || !this.#isAhead(lineage, revision)) return;
     if (!this.#isProven(node, lineage, revision)) {
       // The node itself refuses older assignments; the others are not affected.
-      log.warn(
-        { event: "unproven-revision-ignored", node, seen: String(revision), revision: store.revision, epoch },
-        "node claims to have seen later data than the store holds, without proof",
-      );
+      log.warn({
+        event: "unproven-revision-ignored",
+        node,
+        seen: String(revision),
+        revision: store.revision,
+        epoch,
+      });
       return;
     }
     const next = Math.max(epoch, epochOf(revision)) + 1;
@@ -111,10 +114,14 @@ export class HistoryGuard {
       `node ${node} has seen later data than the store holds: an old copy of the data directory was put back; ` +
       "nothing is decided or written, and all containers stay as they are. Put the newer data back; or, to go on with these data, stop the " +
       `coordinator, run \`forage-coordinator backup FILE\`, move the store away and run \`forage-coordinator restore FILE --epoch ${next}\``;
-    log.error(
-      { event: "store-rolled-back", node, seen: String(revision), revision: store.revision, epoch },
+    log.error({
+      event: "store-rolled-back",
+      node,
+      seen: String(revision),
+      revision: store.revision,
+      epoch,
       message,
-    );
+    });
     events.record({
       namespace: "",
       kind: "coordinator",
@@ -126,7 +133,7 @@ export class HistoryGuard {
     const value = encodeJsonRecord({ epoch, message } satisfies Refusal);
     // A disk that takes no writes leaves the next start to notice it again.
     store.txn([], [{ kind: "put", key: ROLLBACK_KEY, value }]).catch((err: unknown) => {
-      log.error({ event: "roll-back-not-recorded", err }, "the roll-back could not be recorded");
+      log.error({ event: "roll-back-not-recorded", err });
     });
     this.#refuse(message);
   }
@@ -202,7 +209,7 @@ async function noteStart(history: History, options: HistoryGuardOptions): Promis
     return next;
   } catch (err) {
     if (!(err instanceof StoreError)) throw err;
-    log.warn({ event: "start-not-recorded", err }, "this start of the coordinator could not be recorded");
+    log.warn({ event: "start-not-recorded", err });
     return history;
   }
 }

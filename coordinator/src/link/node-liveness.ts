@@ -1,5 +1,5 @@
 import { type BackOff, backOffMs } from "@forage/common/back-off";
-import type { Logger } from "pino";
+import type { Log } from "@forage/common/log";
 import { MassLoss } from "../control/eviction/mass-loss.ts";
 import { toEpochMs } from "../model/timestamp.ts";
 import type { ClusterView } from "../state/cluster-view.ts";
@@ -24,7 +24,7 @@ export function defaultLivenessLimits(heartbeatIntervalMs: number): LivenessLimi
 export interface NodeLivenessOptions {
   readonly state: ClusterView;
   readonly clock: Clock;
-  readonly log: Logger;
+  readonly log: Log;
   readonly limits: LivenessLimits;
   readonly heartbeatIntervalMs?: number;
   /** Takes in how much of the fleet is lost, and decides whether endpoints on lost nodes stay. */
@@ -250,10 +250,7 @@ export class NodeLiveness {
     this.#evaluateFleet();
     // A loss that the coordinator's own link caused doesn't count against the node.
     if (!this.#massLoss.isActive(nowMs)) tracked.losses.push(nowMs);
-    log.warn(
-      { event: "node-unreachable", node, why: tracked.why, losses: tracked.losses.length },
-      "node is unreachable",
-    );
+    log.warn({ event: "node-unreachable", node, why: tracked.why, losses: tracked.losses.length });
     this.#set(node, false, tracked.why);
   }
 

@@ -1,5 +1,5 @@
+import type { Log } from "@forage/common/log";
 import { addressGroup } from "@forage/identity/tls-server";
-import type { Logger } from "pino";
 import type { Clock } from "../time/clock.ts";
 
 /** One line per address and interval is enough to notice an attack, and too little to fill a disk. */
@@ -18,12 +18,12 @@ interface Refusals {
  * is written with the next refusal after the 10 s, so there is no timer to own.
  */
 export class RefusalLog {
-  readonly #log: Logger;
+  readonly #log: Log;
   readonly #clock: Clock;
   readonly #refusals = new Map<string, Refusals>();
   #reportedMs = Number.NEGATIVE_INFINITY;
 
-  constructor(log: Logger, clock: Clock) {
+  constructor(log: Log, clock: Clock) {
     this.#log = log;
     this.#clock = clock;
   }
@@ -39,7 +39,7 @@ export class RefusalLog {
       known.last = fields;
       return;
     }
-    this.#log.warn({ event: "join-refused", peer, ...fields }, "join refused");
+    this.#log.warn({ event: "join-refused", peer, ...fields });
     this.#refusals.set(key, { count: 0, last: fields });
   }
 
@@ -49,7 +49,7 @@ export class RefusalLog {
     for (const [address, refusals] of this.#refusals) {
       const { count, last } = refusals;
       if (count === 0) this.#refusals.delete(address);
-      else this.#log.warn({ event: "joins-refused", address, count, last }, "joins refused");
+      else this.#log.warn({ event: "joins-refused", address, count, last });
       refusals.count = 0;
     }
   }

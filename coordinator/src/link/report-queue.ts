@@ -1,7 +1,7 @@
 import { type BackOff, backOffMs } from "@forage/common/back-off";
+import type { Log } from "@forage/common/log";
 import { messageOf } from "@forage/common/message-of";
 import type { ClaimRef, Hello, NodeReport, PodStatus } from "@forage/proto/forage/agent/v1/agent";
-import type { Logger } from "pino";
 import type { EventRecorder } from "../model/event.ts";
 import type { ClusterView } from "../state/cluster-view.ts";
 import { Signal } from "../state/signal.ts";
@@ -15,7 +15,7 @@ export interface ReportQueueOptions {
   readonly store: Store;
   readonly state: ClusterView;
   readonly clock: Clock;
-  readonly log: Logger;
+  readonly log: Log;
   readonly events: EventRecorder;
   readonly node: string;
   readonly hello: Hello;
@@ -156,7 +156,7 @@ export class ReportQueue {
         await recordStatuses(node, [status], this.#options);
       } catch (error) {
         if (!(error instanceof StoreError) || !isRefusal(error)) continue;
-        log.error({ event: "pod-status-refused", node, pod: status.name, err: error }, "pod status refused");
+        log.error({ event: "pod-status-refused", node, pod: status.name, err: error });
         this.#drop(status);
       }
     }
@@ -174,7 +174,7 @@ export class ReportQueue {
     for (const uid of this.#statuses.keys())
       if (state.podByUid(uid) === undefined) this.#statuses.delete(uid);
     if (this.#failures > 1) return;
-    log.warn({ event: "reports-not-written", node, err: error }, "the node's reports could not be written");
+    log.warn({ event: "reports-not-written", node, err: error });
     const why = messageOf(error);
     const message = `what the node reports can't be stored: ${why}; its newest state is kept in memory and stored once that is possible`;
     events.record({ ...this.#of(), type: "Warning", reason: "ReportsNotStored", message });
@@ -183,10 +183,7 @@ export class ReportQueue {
   #noteSuccess(): void {
     if (this.#failures === 0) return;
     this.#failures = 0;
-    this.#options.log.info(
-      { event: "reports-written", node: this.#options.node },
-      "reports are written again",
-    );
+    this.#options.log.info({ event: "reports-written", node: this.#options.node });
     const message = "what the node reports is stored again";
     this.#options.events.record({ ...this.#of(), type: "Normal", reason: "ReportsStored", message });
   }

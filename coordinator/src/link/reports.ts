@@ -1,6 +1,6 @@
+import type { Log } from "@forage/common/log";
 import { PodPhase, PodStatus } from "@forage/proto/forage/agent/v1/agent";
 import { PodStatusRecord } from "@forage/proto/forage/store/v1/store";
-import type { Logger } from "pino";
 import { batches, type StoreWrite } from "../model/batches.ts";
 import { encodeRecord } from "../model/codec.ts";
 import { statusKey } from "../model/keys.ts";
@@ -14,7 +14,7 @@ export interface ReportOptions {
   readonly store: Store;
   readonly state: ClusterView;
   readonly clock: Clock;
-  readonly log: Logger;
+  readonly log: Log;
 }
 
 const MAX_FAILURES = 5;
@@ -129,10 +129,7 @@ async function write(
     await state.reached(result.revision);
     if (!result.succeeded) failures++;
   }
-  log.warn(
-    { event: "statuses-not-recorded" },
-    "pods kept changing while their statuses were recorded; the next report repeats them",
-  );
+  log.warn({ event: "statuses-not-recorded" });
 }
 
 /** A status holds no maps, so equal statuses have equal encodings. */

@@ -1,5 +1,5 @@
+import type { Log } from "@forage/common/log";
 import type { Hello, SessionRequest } from "@forage/proto/forage/agent/v1/agent";
-import type { Logger } from "pino";
 import { CoordinatorError } from "../errors.ts";
 import { workloadKey } from "../model/workload.ts";
 import type { ClusterView } from "../state/cluster-view.ts";
@@ -33,7 +33,7 @@ export interface Session {
 export interface SessionsOptions extends Pick<NodeLivenessOptions, "massLoss" | "hasPodsToReplace"> {
   readonly state: ClusterView;
   readonly clock: Clock;
-  readonly log: Logger;
+  readonly log: Log;
   readonly heartbeatIntervalMs: number;
   /** Called once for each hold-up of the process, with its length. */
   readonly onHoldUp?: (heldMs: number) => void;
@@ -111,7 +111,7 @@ export class Sessions {
     };
     this.#live.set(node, session);
     older?.ended.abort(new CoordinatorError("ABORTED", "a newer session of this node took over"));
-    log.info({ event: "node-connected", node, session: session.id, replaced: older?.id }, "node connected");
+    log.info({ event: "node-connected", node, session: session.id, replaced: older?.id });
     this.recordContact(session);
     return session;
   }
@@ -135,10 +135,7 @@ export class Sessions {
   close(session: Session): void {
     if (this.#live.get(session.node) !== session) return;
     this.#live.delete(session.node);
-    this.#options.log.info(
-      { event: "node-disconnected", node: session.node, session: session.id },
-      "node disconnected",
-    );
+    this.#options.log.info({ event: "node-disconnected", node: session.node, session: session.id });
     this.#liveness.left(session.node, session.lastHeartbeatMs < this.#silentSinceMs());
   }
 
@@ -252,7 +249,7 @@ export class Sessions {
   #heldUp(heldMs: number): void {
     const { clock, log } = this.#options;
     this.#holdUpCount++;
-    log.warn({ event: "coordinator-held-up", heldMs: Math.round(heldMs) }, "the coordinator was held up");
+    log.warn({ event: "coordinator-held-up", heldMs: Math.round(heldMs) });
     const nowMs = clock.monotonicMs();
     for (const session of this.#live.values()) session.lastHeartbeatMs = nowMs;
     this.#liveness.heldUp(heldMs);

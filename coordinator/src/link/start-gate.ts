@@ -1,4 +1,4 @@
-import type { Logger } from "pino";
+import type { Log } from "@forage/common/log";
 import { CoordinatorError } from "../errors.ts";
 import type { ClusterView } from "../state/cluster-view.ts";
 import type { NodeEntry } from "../state/entries.ts";
@@ -16,12 +16,12 @@ const LOGGED_NODES_MAX = 10;
  */
 export class StartGate {
   readonly #state: ClusterView;
-  readonly #log: Logger;
+  readonly #log: Log;
   readonly #opened = Promise.withResolvers<void>();
   readonly #unsubscribe: () => void;
   #over = false;
 
-  constructor(state: ClusterView, log: Logger, isProven = false) {
+  constructor(state: ClusterView, log: Log, isProven = false) {
     this.#state = state;
     this.#log = log;
     this.#unsubscribe = state.subscribe((changes) => {
@@ -36,10 +36,7 @@ export class StartGate {
       .nodes()
       .filter(isAwaited)
       .map(({ name }) => name);
-    log.info(
-      { event: "decisions-held-back", nodes: nodes.slice(0, LOGGED_NODES_MAX), count: nodes.length },
-      "decisions wait until these nodes have connected",
-    );
+    log.info({ event: "decisions-held-back", nodes: nodes.slice(0, LOGGED_NODES_MAX), count: nodes.length });
   }
 
   /** Reports whether no start waits any more. */
@@ -82,7 +79,7 @@ export class StartGate {
 
   #open(): void {
     this.#end();
-    this.#log.info({ event: "decisions-begin" }, "decisions begin");
+    this.#log.info({ event: "decisions-begin" });
     this.#opened.resolve();
   }
 

@@ -1,6 +1,6 @@
 import { type BackOff, backOffMs } from "@forage/common/back-off";
 import { pause } from "@forage/common/clock";
-import type { Logger } from "pino";
+import type { Log } from "@forage/common/log";
 import type { EventLog, EventPage } from "../events/event-log.ts";
 import { toEpochMs } from "../model/timestamp.ts";
 import { Signal } from "../state/signal.ts";
@@ -15,7 +15,7 @@ export interface NotifierOptions {
   readonly cluster: string;
   readonly events: EventLog;
   readonly clock: Clock;
-  readonly log: Logger;
+  readonly log: Log;
   /** Undefined: nothing was sent to the receiver yet. */
   readonly readCursor: () => Promise<Cursor | undefined>;
   readonly writeCursor: (cursor: Cursor) => Promise<void>;
@@ -86,10 +86,7 @@ export class Notifier {
       } catch (err) {
         if (signal.aborted) return;
         failures++;
-        log.warn(
-          { event: "notifications-held-up", notification: settings.name, err },
-          "notifications-held-up",
-        );
+        log.warn({ event: "notifications-held-up", notification: settings.name, err });
         await pause(clock, backOffMs(failures, RETRY), signal);
       }
     }
@@ -165,10 +162,10 @@ export class Notifier {
       const fields = { notification: settings.name, delivery: message.id, attempt, reason: result.reason };
       if (result.type === "refused" || attempt >= MAX_ATTEMPTS) {
         this.#dropped++;
-        log.error({ event: "notification-dropped", ...fields }, "notification-dropped");
+        log.error({ event: "notification-dropped", ...fields });
         return true;
       }
-      log.warn({ event: "notification-failed", ...fields }, "notification-failed");
+      log.warn({ event: "notification-failed", ...fields });
       await pause(clock, backOffMs(attempt, RETRY), signal);
     }
     return false;

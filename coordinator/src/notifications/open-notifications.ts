@@ -1,5 +1,5 @@
+import type { Log } from "@forage/common/log";
 import type { Notification, TestNotificationResponse } from "@forage/proto/forage/operator/v1/operator";
-import type { Logger } from "pino";
 import { Counter, type Registry } from "prom-client";
 import { CoordinatorError } from "../errors.ts";
 import type { EventLog } from "../events/event-log.ts";
@@ -19,7 +19,7 @@ export interface NotificationsOptions {
   readonly store: Store;
   readonly events: EventLog;
   readonly clock: Clock;
-  readonly log: Logger;
+  readonly log: Log;
 }
 
 export interface Notifications {
@@ -96,19 +96,19 @@ async function removeOthers({ store, settings, log }: NotificationsOptions): Pro
     const { records } = await store.range(PREFIXES.notifications);
     for (const { key } of records) if (!known.has(key)) await store.txn([], [{ kind: "delete", key }]);
   } catch (err) {
-    log.warn({ event: "notification-places-kept", err }, "notification-places-kept");
+    log.warn({ event: "notification-places-kept", err });
   }
 }
 
 /** Returns the place of a receiver. An unreadable one is logged and counts as none: the receiver begins with new events. */
-function readableCursor(key: string, value: Uint8Array, log: Logger): Cursor | undefined {
+function readableCursor(key: string, value: Uint8Array, log: Log): Cursor | undefined {
   try {
     const cursor = decodeJsonRecord<Cursor | null>(key, value);
     if (Number.isSafeInteger(cursor?.sequence) && Number.isFinite(cursor?.coveredMs))
       return cursor ?? undefined;
     throw new CoordinatorError("INTERNAL", `${key} holds no place in the events`);
   } catch (err) {
-    log.error({ event: "notification-place-unreadable", err, key }, "notification-place-unreadable");
+    log.error({ event: "notification-place-unreadable", err, key });
     return undefined;
   }
 }

@@ -1,3 +1,4 @@
+import type { Log } from "@forage/common/log";
 import {
   type CoordinatorTokenRecord,
   type CoordinatorTokenRefusal,
@@ -5,7 +6,6 @@ import {
 } from "@forage/identity/coordinator-token";
 import { isTokenId } from "@forage/identity/pinned-token";
 import type { JoinRequest, JoinResponse, KeyFile } from "@forage/proto/forage/coordinator/v1/coordinator";
-import type { Logger } from "pino";
 import { CoordinatorError } from "../errors.ts";
 import type { HistoryGuard } from "../link/history-guard.ts";
 import type { RefusalLog } from "../link/refusal-log.ts";
@@ -22,7 +22,7 @@ export type ReadKeyFiles = () => Promise<readonly KeyFile[]>;
 export interface EnrollCoordinatorOptions {
   readonly store: Store;
   readonly clock: Clock;
-  readonly log: Logger;
+  readonly log: Log;
   readonly events: EventRecorder;
   readonly refusals: RefusalLog;
   /** The history check. A store that is out of date may not know that a token was used. */
@@ -57,10 +57,7 @@ export async function enrollCoordinator(
   );
   if (!succeeded) throw refused(request, context, options, "USED");
   const paths = files.map(({ path }) => path);
-  log.warn(
-    { event: "coordinator-joined", name, peer: context.peer, token: token.id, files: paths },
-    "coordinator-joined",
-  );
+  log.warn({ event: "coordinator-joined", name, peer: context.peer, token: token.id, files: paths });
   events.record({
     ...{ namespace: "", kind: "coordinator", name, type: "Warning", reason: "CoordinatorJoined" },
     message: `a further coordinator got the keys of the cluster with the token ${token.id}, from ${context.peer}`,

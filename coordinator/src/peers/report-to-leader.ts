@@ -1,10 +1,10 @@
+import type { Log } from "@forage/common/log";
 import {
   CoordinatorServiceService,
   type ReportRequest,
   type ReportResponse,
 } from "@forage/proto/forage/coordinator/v1/coordinator";
 import { type Client, Metadata } from "@grpc/grpc-js";
-import type { Logger } from "pino";
 import type { FollowedStore } from "../store/index.ts";
 import type { Clock } from "../time/clock.ts";
 import type { OwnPlace } from "./coordinator-table.ts";
@@ -18,7 +18,7 @@ export interface ReportOptions {
   /** The tokens of calls that this coordinator has served. */
   readonly tokensUsed: Pick<TokensUsed, "take">;
   readonly clock: Pick<Clock, "schedule" | "nowMs">;
-  readonly log: Logger;
+  readonly log: Log;
   readonly onAnswer: (answer: ReportResponse) => void;
 }
 
@@ -33,7 +33,7 @@ export function reportToLeader(options: ReportOptions): () => void {
   const report = (): void => {
     void sendReport(options, over.signal)
       .then(onAnswer)
-      .catch((err: unknown) => log.debug({ event: "report-not-taken", err }, "report-not-taken"))
+      .catch((err: unknown) => log.debug({ event: "report-not-taken", err }))
       .then(() => {
         if (!over.signal.aborted) cancel = clock.schedule(INTERVAL_MS, report);
       });

@@ -1,9 +1,9 @@
+import type { Log } from "@forage/common/log";
 import { status } from "@grpc/grpc-js";
-import type { Logger } from "pino";
 
 /** Receives the end of each call. */
 export interface CallObserver {
-  readonly log: Logger;
+  readonly log: Log;
   readonly observe?: (method: string, code: number, seconds: number) => void;
   /** Monotonic, in milliseconds. */
   readonly monotonicMs: () => number;
@@ -15,8 +15,7 @@ export function begin(method: string, observer: CallObserver): (code: number, er
   return (code, error) => {
     const durationMs = observer.monotonicMs() - startedMs;
     observer.observe?.(method, code, durationMs / 1000);
-    if (code === status.INTERNAL)
-      observer.log.error({ event: "call-failed", method, err: error }, "call failed");
-    else observer.log.debug({ method, code, durationMs }, "call");
+    if (code === status.INTERNAL) observer.log.error({ event: "call-failed", method, err: error });
+    else observer.log.debug({ event: "call", method, code, durationMs });
   };
 }

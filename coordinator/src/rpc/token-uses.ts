@@ -1,4 +1,4 @@
-import type { Logger } from "pino";
+import type { Log } from "@forage/common/log";
 import { decodeJsonRecord, encodeJsonRecord } from "../model/codec.ts";
 import { apiTokenKey, apiTokenUseKey } from "../model/keys.ts";
 import type { Store } from "../store/index.ts";
@@ -7,7 +7,7 @@ export interface TokenUsesOptions {
   readonly store: Store;
   readonly nowMs: () => number;
   readonly schedule: (delayMs: number, run: () => void) => () => void;
-  readonly log: Logger;
+  readonly log: Log;
 }
 
 interface UseRecord {

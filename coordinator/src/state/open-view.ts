@@ -1,4 +1,4 @@
-import type { Logger } from "pino";
+import type { Log } from "@forage/common/log";
 import type { EventRecorder } from "../model/event.ts";
 import type { Store } from "../store/index.ts";
 import type { ClusterView } from "./cluster-view.ts";
@@ -7,7 +7,7 @@ import { openState } from "./open-state.ts";
 
 export interface OpenViewOptions {
   readonly store: Store;
-  readonly log: Logger;
+  readonly log: Log;
   /** A view that follows the store already. Default: one is made. */
   readonly view?: { readonly state: ClusterView } | undefined;
   readonly onFatal: (error: unknown) => void;

@@ -1,8 +1,8 @@
+import type { Log } from "@forage/common/log";
 import { WorkspaceManagerService } from "@forage/proto/core";
 import { WorkspaceContentServiceService } from "@forage/proto/forage/workspaces/v1/content";
 import { WorkspaceNodeServiceService } from "@forage/proto/forage/workspaces/v1/workspaces";
 import type { ServiceDefinition } from "@grpc/grpc-js";
-import type { Logger } from "pino";
 import type { Registry } from "prom-client";
 import type { ActingTime } from "../acting-time/acting-time.ts";
 import type { UnschedulablePods } from "../control/placement/unschedulable-pods.ts";
@@ -43,7 +43,7 @@ export interface WorkspacesOptions {
   readonly clock: Clock;
   /** The time that deadlines count. */
   readonly time: ActingTime;
-  readonly log: Logger;
+  readonly log: Log;
   readonly epoch: number;
   readonly settings: WorkspaceSettings;
   readonly content: ContentStore;

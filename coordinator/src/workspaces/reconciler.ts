@@ -1,5 +1,5 @@
+import type { Log } from "@forage/common/log";
 import type { InstanceRecord } from "@forage/proto/forage/workspaces/v1/records";
-import type { Logger } from "pino";
 import type { ActingTime } from "../acting-time/acting-time.ts";
 import { Loop } from "../control/loop.ts";
 import type { UnschedulablePods } from "../control/placement/unschedulable-pods.ts";
@@ -33,7 +33,7 @@ export interface ReconcilerOptions {
   readonly settings: WorkspaceSettings;
   readonly clock: Clock;
   readonly time: ActingTime;
-  readonly log: Logger;
+  readonly log: Log;
   /** Grows with each restore of the store. */
   readonly epoch: number;
   readonly unschedulable: Pick<UnschedulablePods, "get">;
@@ -191,10 +191,7 @@ export class WorkspaceReconciler {
     }
     if (after === entry.record && writes.length === 0) return "idle";
     if (entry.record.phase !== after.phase)
-      log.info(
-        { event: "workspace-phase", workspace: after.id, from: entry.record.phase, to: after.phase },
-        "workspace-phase",
-      );
+      log.info({ event: "workspace-phase", workspace: after.id, from: entry.record.phase, to: after.phase });
     const compares = writes.flatMap((write) => write.compares ?? []);
     const ops = writes.flatMap((write) => write.ops ?? []);
     const deletes = steps.some(({ type }) => type === "delete-instance");
@@ -220,10 +217,7 @@ export class WorkspaceReconciler {
         generations: settings.generations,
       });
     } catch (err) {
-      log.warn(
-        { event: "content-store-unavailable", workspace: record.id, object: transfer.object, err },
-        "content-store-unavailable",
-      );
+      log.warn({ event: "content-store-unavailable", workspace: record.id, object: transfer.object, err });
       return undefined;
     }
   }

@@ -1,3 +1,4 @@
+import type { Log } from "@forage/common/log";
 import {
   ActivityRecord,
   BackupRecord,
@@ -6,7 +7,6 @@ import {
   LiveRecord,
   SnapshotRecord,
 } from "@forage/proto/forage/workspaces/v1/records";
-import type { Logger } from "pino";
 import { Listeners } from "../state/listeners.ts";
 import { type RecordEntry, RecordView } from "../state/record-view.ts";
 import type { Store, StoredRecord, WatchEvent } from "../store/index.ts";
@@ -48,22 +48,20 @@ export class WorkspaceView {
   readonly #backups = new RecordView<BackupRecord>(BackupRecord);
   readonly #snapshots = new RecordView<SnapshotRecord>(SnapshotRecord);
   readonly #listeners: Listeners<readonly InstanceChange[]>;
-  readonly #log: Logger;
+  readonly #log: Log;
   #waiters: { readonly revision: number; readonly resolve: () => void }[] = [];
   #revision = 0;
   #changes = 0;
 
-  constructor(log: Logger) {
+  constructor(log: Log) {
     this.#log = log;
-    this.#listeners = new Listeners((err) =>
-      log.error({ event: "workspace-listener-failed", err }, "workspace-listener-failed"),
-    );
+    this.#listeners = new Listeners((err) => log.error({ event: "workspace-listener-failed", err }));
   }
 
   /** Fills the view, and returns a function that keeps it filled until the signal. */
   static async load(
     store: Store,
-    log: Logger,
+    log: Log,
   ): Promise<{ view: WorkspaceView; follow: (signal: AbortSignal) => Promise<void> }> {
     const view = new WorkspaceView(log);
     const at = store.revision;
@@ -177,7 +175,7 @@ export class WorkspaceView {
     try {
       return this.#applyRecord(key, stored);
     } catch (err) {
-      this.#log.error({ event: "workspace-record-unreadable", key, err }, "workspace-record-unreadable");
+      this.#log.error({ event: "workspace-record-unreadable", key, err });
       return [];
     }
   }

@@ -120,8 +120,8 @@ function openNetwork(
       run: runCommand,
       probePort,
       log: {
-        info: (fields, event) => log("info", event, { ...fields }),
-        warn: (fields, event) => log("warn", event, { ...fields }),
+        info: ({ event, ...fields }) => log("info", event, fields),
+        warn: ({ event, ...fields }) => log("warn", event, fields),
       },
       noteDamage: (path, reason) => log("warn", "file-damaged", { path, reason }),
     },

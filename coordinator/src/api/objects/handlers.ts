@@ -1,6 +1,6 @@
+import type { Log } from "@forage/common/log";
 import type * as wire from "@forage/proto/forage/operator/v1/operator";
 import type { OperatorServiceService } from "@forage/proto/forage/operator/v1/operator";
-import type { Logger } from "pino";
 import { CoordinatorError } from "../../errors.ts";
 import { hasLabels } from "../../model/labels.ts";
 import { type ObjectName, titleOf } from "../../model/object-name.ts";
@@ -17,7 +17,7 @@ import { builtInViews, objectView, openView } from "./views.ts";
 
 export interface ObjectOptions extends PutOptions {
   readonly namespaceRules: NamespaceRules;
-  readonly log: Logger;
+  readonly log: Log;
 }
 
 export type ObjectReadOptions = Pick<ObjectOptions, "state" | "vault">;
@@ -30,11 +30,15 @@ export type ObjectHandlers = Pick<
 /** Returns the calls for objects that pods refer to by name. Readers and writers of values are logged, the values never are. */
 export function objectHandlers(options: ObjectOptions): ObjectHandlers {
   const { state, vault, log } = options;
-  const note = (what: string, { namespace, kind, name }: ObjectName, { caller }: CallContext): void =>
-    log.info(
-      { event: "object-call", namespace, kind, name, by: caller.kind === "user" ? caller.name : caller.kind },
-      what,
-    );
+  const note = (action: string, { namespace, kind, name }: ObjectName, { caller }: CallContext): void =>
+    log.info({
+      event: "object-call",
+      action,
+      namespace,
+      kind,
+      name,
+      by: caller.kind === "user" ? caller.name : caller.kind,
+    });
   return {
     putObject: async (request, context) => {
       const draft = validatePut(request);
@@ -42,7 +46,7 @@ export function objectHandlers(options: ObjectOptions): ObjectHandlers {
         options.namespaceRules.checkObject(draft.name, bytesOf(draft), context.caller);
         return putObject(draft, request.createOnly, options);
       });
-      if (action !== "unchanged") note(`object ${action}`, draft.name, context);
+      if (action !== "unchanged") note(action, draft.name, context);
       return { object: objectView(find(draft.name, options), state), action };
     },
     planObject: async (request, context) => {
@@ -55,7 +59,7 @@ export function objectHandlers(options: ObjectOptions): ObjectHandlers {
     deleteObject: async (request, context) => {
       const name = validateName(request);
       const pending = await removeObject(name, options);
-      note("object deleted", name, context);
+      note("deleted", name, context);
       return { pending };
     },
     revealObject: async (request, context) => {
@@ -63,7 +67,7 @@ export function objectHandlers(options: ObjectOptions): ObjectHandlers {
       const entry = find(name, options);
       if (entry.record.versions.length === 0)
         throw new CoordinatorError("INVALID", `${titleOf(name)} has nothing to reveal`);
-      note("object revealed", name, context);
+      note("revealed", name, context);
       return { object: openView(entry, state, vault) };
     },
   };

@@ -1,8 +1,8 @@
+import type { Log } from "@forage/common/log";
 import type { ApiTokenRecord } from "@forage/identity/api-token";
 import { mintApiToken } from "@forage/identity/api-token";
 import { isRole } from "@forage/identity/authorize";
 import type * as wire from "@forage/proto/forage/operator/v1/operator";
-import type { Logger } from "pino";
 import { CoordinatorError } from "../../errors.ts";
 import { encodeJsonRecord } from "../../model/codec.ts";
 import { apiTokenKey, apiTokenUseKey } from "../../model/keys.ts";
@@ -19,7 +19,7 @@ export interface ApiTokenOptions {
   readonly store: Store;
   readonly state: ClusterView;
   readonly clock: Clock;
-  readonly log: Logger;
+  readonly log: Log;
   readonly randomBytes: (count: number) => Uint8Array;
   readonly tokenUses: TokenUses;
 }

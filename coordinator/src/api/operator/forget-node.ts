@@ -1,6 +1,6 @@
+import type { Log } from "@forage/common/log";
 import type { ForgetNodeRequest, ForgetNodeResponse } from "@forage/proto/forage/operator/v1/operator";
 import { type ClaimRecord, ObjectRecord } from "@forage/proto/forage/store/v1/store";
-import type { Logger } from "pino";
 import { forgetPod } from "../../control/pod-writes.ts";
 import { CoordinatorError } from "../../errors.ts";
 import { batches, type StoreWrite } from "../../model/batches.ts";
@@ -14,7 +14,7 @@ import { changeNode, noSuchNode } from "./change-node.ts";
 export interface ForgetOptions {
   readonly store: Store;
   readonly state: ClusterView;
-  readonly log: Logger;
+  readonly log: Log;
 }
 
 /** The limit of passes, because pods may come and go while their records are removed. */
@@ -44,10 +44,7 @@ export async function forgetNode(
     const bound = claimsOn(name, state);
     const rest = left.length > 0 || bound.length > 0;
     await write(rest ? [...left.map(forgetPod), ...bound.map(release)] : [removal(node)], options);
-    log.info(
-      { event: "node-removal-began", node: name, pods: left.length, claims: bound.length },
-      "removing a node",
-    );
+    log.info({ event: "node-removal-began", node: name, pods: left.length, claims: bound.length });
   }
   throw new CoordinatorError("CONFLICT", `pods and claims of node ${name} kept changing; try again`);
 }

@@ -1,5 +1,5 @@
+import type { Log } from "@forage/common/log";
 import type { OperatorServiceService } from "@forage/proto/forage/operator/v1/operator";
-import type { Logger } from "pino";
 import type { Handlers } from "../../rpc/serve.ts";
 import { type DrainOptions, drainNode, watchDrain } from "./drain-node.ts";
 import { forgetNode } from "./forget-node.ts";
@@ -7,7 +7,7 @@ import { type RebalanceOptions, rebalance } from "./rebalance.ts";
 import { updateNode } from "./update-node.ts";
 
 export interface NodeOptions extends DrainOptions, RebalanceOptions {
-  readonly log: Logger;
+  readonly log: Log;
 }
 
 export type NodeHandlers = Pick<

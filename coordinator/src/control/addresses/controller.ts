@@ -1,5 +1,5 @@
+import type { Log } from "@forage/common/log";
 import { type ResourceRecord, ServiceAddressRecord } from "@forage/proto/forage/store/v1/store";
-import type { Logger } from "pino";
 import { ObjectFaults } from "../../faults/object-faults.ts";
 import { batches, type StoreWrite } from "../../model/batches.ts";
 import { encodeRecord } from "../../model/codec.ts";
@@ -22,7 +22,7 @@ export interface AddressControllerOptions {
   readonly store: Store;
   readonly state: ClusterView;
   readonly clock: Clock;
-  readonly log: Logger;
+  readonly log: Log;
   readonly events: EventRecorder;
   readonly addresses: AddressRanges;
 }
@@ -141,10 +141,7 @@ export class AddressController {
       const about = keyOf(step);
       now.set(about, why);
       if (this.#refused.get(about) === why) continue;
-      this.#options.log.warn(
-        { event: "service-without-address", service: about, why },
-        "service lacks an address",
-      );
+      this.#options.log.warn({ event: "service-without-address", service: about, why });
       this.#options.events.record({
         namespace,
         kind: "service",

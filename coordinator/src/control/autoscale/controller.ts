@@ -1,6 +1,6 @@
+import type { Log } from "@forage/common/log";
 import type { AutoscalingStatus } from "@forage/proto/forage/operator/v1/operator";
 import { ScaleRecord } from "@forage/proto/forage/store/v1/store";
-import type { Logger } from "pino";
 import { ActingTime } from "../../acting-time/acting-time.ts";
 import { isReady } from "../../endpoints/readiness.ts";
 import type { MetricsCollector } from "../../metrics/metrics-collector.ts";
@@ -29,7 +29,7 @@ export interface AutoscaleOptions {
   readonly clock: Clock;
   /** Windows count this time, because no recommendation is made in any other. Default: all time counts. */
   readonly time?: ActingTime | undefined;
-  readonly log: Logger;
+  readonly log: Log;
   readonly events: EventRecorder;
   /** The metrics. Evaluations run as often as its samples arrive. */
   readonly metrics: MetricsCollector;
@@ -160,10 +160,7 @@ export class AutoscaleController {
     ];
     await this.#write(compares, { kind: "put", key, value: encodeRecord(ScaleRecord, record) });
     if (!isChange) return;
-    log.info(
-      { event: "workload-scaled", workload: keyOf(record), from: current, to: replicas, reason },
-      "scaled",
-    );
+    log.info({ event: "workload-scaled", workload: keyOf(record), from: current, to: replicas, reason });
     const word = replicas > current ? "ScaledUp" : "ScaledDown";
     events.record({ namespace, kind: KIND, name, type: "Normal", reason: word, message: reason });
   }

@@ -1,9 +1,9 @@
+import type { Log } from "@forage/common/log";
 import {
   type CronJobStatus,
   ResourceRecord,
   WorkloadStatusRecord,
 } from "@forage/proto/forage/store/v1/store";
-import type { Logger } from "pino";
 import { CoordinatorError } from "../../errors.ts";
 import type { StoreWrite } from "../../model/batches.ts";
 import { encodeRecord } from "../../model/codec.ts";
@@ -27,7 +27,7 @@ export interface CronControllerOptions {
   readonly store: Store;
   readonly state: ClusterView;
   readonly clock: Clock;
-  readonly log: Logger;
+  readonly log: Log;
   /** Receives every step before it is carried out. */
   readonly steps: StepSink;
   /** Nothing is reconciled before it resolves. Default: resolved. */

@@ -1,5 +1,5 @@
+import type { Log } from "@forage/common/log";
 import { WorkloadStatusRecord } from "@forage/proto/forage/store/v1/store";
-import type { Logger } from "pino";
 import { encodeRecord } from "../../model/codec.ts";
 import { dependenciesOf, hasDependencies } from "../../model/depends-on.ts";
 import type { EventRecorder } from "../../model/event.ts";
@@ -17,7 +17,7 @@ export interface DependsControllerOptions {
   readonly store: Store;
   readonly state: ClusterView;
   readonly clock: Clock;
-  readonly log: Logger;
+  readonly log: Log;
   readonly events: EventRecorder;
 }
 
@@ -94,7 +94,7 @@ export class DependsController {
     const value = encodeRecord(WorkloadStatusRecord, record);
     await write({ compares, ops: [{ kind: "put", key: statusKey, value }] }, this.#options);
     const names = dependenciesOf(resource.record).map((one) => `${one.kind}/${one.name}`);
-    log.info({ event: "dependencies-satisfied", workload: key, dependencies: names }, "dependencies are met");
+    log.info({ event: "dependencies-satisfied", workload: key, dependencies: names });
     const message = `what it depends on is there: ${names.join(", ")}`;
     events.record({
       namespace,

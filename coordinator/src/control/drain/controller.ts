@@ -1,5 +1,5 @@
+import type { Log } from "@forage/common/log";
 import type { DrainRecord, NodeRecord } from "@forage/proto/forage/store/v1/store";
-import type { Logger } from "pino";
 import { ActingTime, type Moment } from "../../acting-time/acting-time.ts";
 import { ObjectFaults, podSubject } from "../../faults/object-faults.ts";
 import type { StoreWrite } from "../../model/batches.ts";
@@ -23,7 +23,7 @@ export interface DrainControllerOptions {
   readonly clock: Clock;
   /** Default: all time counts. */
   readonly time?: ActingTime | undefined;
-  readonly log: Logger;
+  readonly log: Log;
   readonly events: EventRecorder;
   readonly unschedulable: Pick<UnschedulablePods, "get">;
 }
@@ -162,7 +162,7 @@ export class DrainController {
   }
 
   #tell(node: string, type: "Normal" | "Warning", reason: string, message: string): void {
-    this.#options.log.info({ event: "drain-changed", node, reason, message }, "drain");
+    this.#options.log.info({ event: "drain-changed", node, reason, message });
     this.#options.events.record({ namespace: "", kind: "node", name: node, node, type, reason, message });
   }
 

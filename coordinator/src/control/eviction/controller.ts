@@ -1,5 +1,5 @@
+import type { Log } from "@forage/common/log";
 import type { NodeTaint } from "@forage/proto/forage/store/v1/store";
-import type { Logger } from "pino";
 import { ActingTime } from "../../acting-time/acting-time.ts";
 import { ObjectFaults, podSubject } from "../../faults/object-faults.ts";
 import type { StoreWrite } from "../../model/batches.ts";
@@ -25,7 +25,7 @@ export interface EvictionControllerOptions {
   readonly clock: Clock;
   /** Default: all time counts. */
   readonly time?: ActingTime | undefined;
-  readonly log: Logger;
+  readonly log: Log;
   readonly events: EventRecorder;
   /** Default: as without a setting. */
   readonly tolerations?: DefaultTolerations;
@@ -129,10 +129,7 @@ export class EvictionController {
     const waitMs = lost ? this.#admit(name) : 0;
     const now = due.filter(({ eviction }) => waitMs === 0 || eviction.taint.key !== UNREACHABLE_TAINT);
     for (const { pod, eviction } of now)
-      log.info(
-        { event: "pod-evicted", pod: pod.record.name, node: name, taint: eviction.taint.key },
-        "pod evicted",
-      );
+      log.info({ event: "pod-evicted", pod: pod.record.name, node: name, taint: eviction.taint.key });
     await this.#write(now.map(({ stop }) => stop));
     const againMs = Math.min(nextMs - nowMs, waitMs === 0 ? Number.POSITIVE_INFINITY : waitMs);
     return againMs === Number.POSITIVE_INFINITY ? undefined : Math.min(LONGEST_WAIT_MS, Math.max(0, againMs));
@@ -175,7 +172,7 @@ export class EvictionController {
     const { events, log } = this.#options;
     this.#paused.add(name);
     const disruption = disruptionOf(fleet);
-    log.warn({ event: "eviction-held-back", node: name, ...fleet, disruption, waitMs }, "eviction held back");
+    log.warn({ event: "eviction-held-back", node: name, ...fleet, disruption, waitMs });
     if (disruption === "none") return;
     const cause =
       disruption === "full" ? "no node is reachable" : "so many nodes are rarely lost at the same time";

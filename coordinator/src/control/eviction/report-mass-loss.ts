@@ -1,20 +1,20 @@
-import type { Logger } from "pino";
+import type { Log } from "@forage/common/log";
 import type { EventRecorder } from "../../model/event.ts";
 import type { FleetHealth } from "./disruption.ts";
 
 /** Returns what records in the log and among the events that a mass loss has begun or is over. */
 export function reportMassLoss(
   events: EventRecorder,
-  log: Logger,
+  log: Log,
 ): (active: boolean, fleet: FleetHealth) => void {
   return (active, { nodes, lost }) => {
     const of = { namespace: "", kind: "coordinator", name: "coordinator" } as const;
     if (active) {
-      log.warn({ event: "mass-loss-began", nodes, lost }, "most nodes are unreachable");
+      log.warn({ event: "mass-loss-began", nodes, lost });
       const message = `${lost} of ${nodes} nodes are unreachable: their endpoints stay as last known and their pods are not replaced; check the coordinator's own network`;
       events.record({ ...of, type: "Warning", reason: "MassLossBegan", message });
     } else {
-      log.info({ event: "mass-loss-over", nodes, lost }, "most nodes are reachable again");
+      log.info({ event: "mass-loss-over", nodes, lost });
       const message = `${lost} of ${nodes} nodes are unreachable: they are treated as lost from now on`;
       events.record({ ...of, type: "Normal", reason: "MassLossOver", message });
     }

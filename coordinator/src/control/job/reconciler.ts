@@ -1,5 +1,5 @@
+import type { Log } from "@forage/common/log";
 import { JobStatus, ResourceRecord, WorkloadStatusRecord } from "@forage/proto/forage/store/v1/store";
-import type { Logger } from "pino";
 import { ActingTime } from "../../acting-time/acting-time.ts";
 import { CoordinatorError } from "../../errors.ts";
 import { batches, eachBatch, type StoreWrite } from "../../model/batches.ts";
@@ -29,7 +29,7 @@ export interface JobReconcilerOptions {
   readonly clock: Clock;
   /** Default: all time counts. */
   readonly time?: ActingTime | undefined;
-  readonly log: Logger;
+  readonly log: Log;
   /** Receives every step before it is carried out. */
   readonly steps: StepSink;
   readonly events: EventRecorder;

@@ -1,5 +1,5 @@
+import type { Log } from "@forage/common/log";
 import type { KeptPodRecord, WorkloadStatusRecord } from "@forage/proto/forage/store/v1/store";
-import type { Logger } from "pino";
 import { batches, type StoreWrite } from "../../model/batches.ts";
 import { workloadStatusKey } from "../../model/keys.ts";
 import { workloadKey } from "../../model/workload.ts";
@@ -16,7 +16,7 @@ export interface KeptPodsOptions {
   readonly store: Store;
   readonly state: ClusterView;
   readonly clock: Clock;
-  readonly log: Logger;
+  readonly log: Log;
 }
 
 /** Removes the records of kept pods when their time is over, or when their workload's next rollout attempt starts. */

@@ -1,3 +1,4 @@
+import type { Log } from "@forage/common/log";
 import {
   type Explanation,
   Fleet,
@@ -6,7 +7,6 @@ import {
   type RebalanceOptions,
   type RebalancePlan,
 } from "@forage/scheduler";
-import type { Logger } from "pino";
 import { ObjectFaults } from "../../faults/object-faults.ts";
 import { batches, type StoreWrite } from "../../model/batches.ts";
 import { encodePod } from "../../model/codec.ts";
@@ -31,7 +31,7 @@ export interface PlacementControllerOptions {
   readonly store: Store;
   readonly state: ClusterView;
   readonly clock: Clock;
-  readonly log: Logger;
+  readonly log: Log;
   readonly events?: EventRecorder;
   /** The controller reconciles nothing before this resolves. Default: at once. */
   readonly started?: Promise<void> | undefined;
@@ -243,10 +243,8 @@ export class PlacementController {
     }
     this.#queue.nominate(uid, this.#nominations.nodeFor(uid) ?? "");
     if (preempting.stops.length > 0) {
-      log.info(
-        { event: "pods-preempted", pod: pod.record.name, victims: preempting.stops.length },
-        preempting.message,
-      );
+      const victims = preempting.stops.length;
+      log.info({ event: "pods-preempted", pod: pod.record.name, victims, message: preempting.message });
       // The time to find a node starts over, because room will become free.
       unschedulable.clear(uid);
       pass.nominated.push(uid);
@@ -290,8 +288,7 @@ export class PlacementController {
     const { log } = this.#options;
     const succeeded = await tryWrite(joined(part), this.#options);
     for (const write of succeeded ? part : [])
-      if ("pod" in write)
-        log.info({ event: "pod-bound", pod: write.pod.record.name, node: write.node }, "pod bound");
+      if ("pod" in write) log.info({ event: "pod-bound", pod: write.pod.record.name, node: write.node });
     return succeeded;
   }
 

@@ -1,5 +1,5 @@
+import type { Log } from "@forage/common/log";
 import type { PodKey, RebalanceOptions, RebalancePlan } from "@forage/scheduler";
-import type { Logger } from "pino";
 import { ActingTime } from "../../acting-time/acting-time.ts";
 import { isReady } from "../../endpoints/readiness.ts";
 import { ObjectFaults } from "../../faults/object-faults.ts";
@@ -31,7 +31,7 @@ export interface RebalanceControllerOptions {
   readonly clock: Clock;
   /** Default: all time counts. */
   readonly time?: ActingTime | undefined;
-  readonly log: Logger;
+  readonly log: Log;
   readonly events: EventRecorder;
   readonly suggest: (options: RebalanceOptions) => RebalancePlan;
   /** Undefined: it rebalances on request only. */
@@ -107,7 +107,7 @@ export class RebalanceController {
     const marked = { ...record, drainingSince: toTimestamp(clock.nowMs()), drainCause: "rebalance" };
     if (!(await tryWrite(rewritePod(pod, marked), this.#options)))
       return { type: "later", why: "it changed at the same moment" };
-    log.info({ event: "pod-moved", pod: record.name, node: record.node, why }, "pod is moved");
+    log.info({ event: "pod-moved", pod: record.name, node: record.node, why });
     const { namespace, name, node } = record;
     const message = `leaves node ${node} once another is ready elsewhere: ${why}`;
     const about = { namespace, kind: "pod", name, node, workload: pod.workloadKey };
@@ -187,7 +187,7 @@ export class RebalanceController {
     // The last ones first.
     if (this.#moving().length > 0) return rebalance.intervalMs;
     const plan = this.suggest(rebalance.goal, rebalance.maxMoves);
-    log.info({ event: "rebalance-planned", moves: plan.moves.length, gain: plan.summary }, "rebalance");
+    log.info({ event: "rebalance-planned", moves: plan.moves.length, gain: plan.summary });
     for (const { pod } of plan.moves) {
       const [namespace = "", name = ""] = pod.split("/");
       await this.move(pod, plan.summary).catch((error: unknown) =>

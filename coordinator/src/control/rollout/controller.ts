@@ -1,5 +1,5 @@
+import type { Log } from "@forage/common/log";
 import { RolloutRecord } from "@forage/proto/forage/store/v1/store";
-import type { Logger } from "pino";
 import { ActingTime } from "../../acting-time/acting-time.ts";
 import { encodeRecord } from "../../model/codec.ts";
 import { applyKey, rolloutKey } from "../../model/keys.ts";
@@ -23,7 +23,7 @@ export interface RolloutControllerOptions extends Omit<RolloutLookOptions, "time
   readonly clock: Clock;
   /** Default: all time counts. */
   readonly time?: ActingTime | undefined;
-  readonly log: Logger;
+  readonly log: Log;
 }
 
 /** Finished rollouts kept per namespace; older ones and their apply ids are forgotten. */
@@ -227,10 +227,11 @@ export class RolloutController {
     const compare = { kind: "modRevision", key: rolloutKey(rollout.id), revision: rollout.revision } as const;
     await write({ compares: [compare], ops }, this.#options);
     if (finished)
-      log.info(
-        { event: "rollout-finished", rollout: rollout.id, resources: progress.map((p) => ({ ...p })) },
-        "rollout finished",
-      );
+      log.info({
+        event: "rollout-finished",
+        rollout: rollout.id,
+        resources: progress.map((p) => ({ ...p })),
+      });
   }
 
   /** Deletes old rollouts, including those that were finished from the start because their applies changed nothing. */

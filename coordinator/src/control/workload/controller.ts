@@ -1,5 +1,5 @@
+import type { Log } from "@forage/common/log";
 import type { WorkloadStatusRecord } from "@forage/proto/forage/store/v1/store";
-import type { Logger } from "pino";
 import { ActingTime } from "../../acting-time/acting-time.ts";
 import { CoordinatorError } from "../../errors.ts";
 import { eachBatch, type StoreWrite } from "../../model/batches.ts";
@@ -34,7 +34,7 @@ export interface WorkloadControllerOptions {
   readonly clock: Clock;
   /** Default: all time counts. */
   readonly time?: ActingTime | undefined;
-  readonly log: Logger;
+  readonly log: Log;
   /** Receives every step before it is carried out. */
   readonly steps: StepSink;
   /** The controller reconciles nothing before this resolves. Default: at once. */

@@ -74,7 +74,7 @@ async function openAsLeader(opening: LeaderOpening): Promise<EtcdStore> {
     for (const ops of foldGroups(fold.ops, fold.from, fold.base))
       headRevision = await writeFirst(opening, headRevision, ops);
   const { timeline } = rebuilt;
-  options.log?.({ store: meta.id, epoch: meta.epoch, revision: timeline.head }, "store opened");
+  options.log?.({ event: "store-opened", store: meta.id, epoch: meta.epoch, revision: timeline.head });
   const journalParts = { ...calls, ...rebuilt, etcd, leadership, headRevision, store: meta.id, opening: id };
   const engineParts = {
     clock,

@@ -1,4 +1,5 @@
 import type { MonotonicClock } from "@forage/common/clock";
+import type { Log } from "@forage/common/log";
 import type { Clock } from "../clock.ts";
 import type { Etcd } from "./etcd.ts";
 import type { Leader } from "./leadership.ts";
@@ -27,7 +28,7 @@ export interface EtcdStoreOptions {
   readonly create?: "allow" | "refuse" | "require";
   /** Called once, when the store is closed or the opening has failed. */
   readonly onClosed?: () => void;
-  readonly log?: (fields: Readonly<Record<string, unknown>>, message: string) => void;
+  readonly log?: Log["info"];
   /** Revisions of history to keep; HISTORY_REVISIONS by default. */
   readonly historyRevisions?: number;
   /** The time that writes wait for etcd before they fail; WRITE_WAIT_MS by default. */

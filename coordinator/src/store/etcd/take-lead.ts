@@ -34,7 +34,10 @@ export async function firstAnswer(options: EtcdStoreOptions): Promise<Insistence
   const outage = new Outage(callClock, options.writeWaitMs);
   const calls = { clock: callClock, random, outage, signal, outageMaxMs: OPEN_OUTAGE_MAX_MS };
   const members = await insist(() => checkAnswering(etcd), calls);
-  options.log?.({ members: members.map(({ endpoint, type }) => ({ endpoint, type })) }, "etcd answers");
+  options.log?.({
+    event: "etcd-answers",
+    members: members.map(({ endpoint, type }) => ({ endpoint, type })),
+  });
   return calls;
 }
 

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { statfs } from "node:fs/promises";
+import type { Log } from "@forage/common/log";
 import type { Clock } from "../clock.ts";
 import type { JournalListener } from "../core/journal.ts";
 import { StoreEngine, type StoreEngineParts } from "../core/store-engine.ts";
@@ -30,7 +31,7 @@ export interface LevelStoreOptions {
   readonly dir: string;
   readonly clock: Clock;
   /** Logs the opened store's properties. */
-  readonly log?: (fields: Readonly<Record<string, unknown>>, message: string) => void;
+  readonly log?: Log["info"];
   /** Free space for us on the disk of `dir`. */
   readonly freeBytes?: () => Promise<number>;
   /** The free space below which the store is read-only. FREE_SPACE_MIN_BYTES by default. */
@@ -94,8 +95,14 @@ async function openOwned(
     clearSalvage(disk, files);
     await space.loadBallast();
     const { timeline } = rebuilt;
-    const opened = { dir: files.dir, store: meta.id, epoch: meta.epoch, revision: timeline.head };
-    options.log?.(opened, "store opened");
+    const opened = {
+      event: "store-opened",
+      dir: files.dir,
+      store: meta.id,
+      epoch: meta.epoch,
+      revision: timeline.head,
+    };
+    options.log?.(opened);
     const { clock, historyRevisions } = options;
     const journalParts = { ...rebuilt, db, headFile, meta, space, clock };
     const engineParts = {

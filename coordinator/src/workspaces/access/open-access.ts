@@ -1,6 +1,6 @@
 import type { Clock } from "@forage/common/clock";
+import type { Log } from "@forage/common/log";
 import { messageOf } from "@forage/common/message-of";
-import type { Logger } from "pino";
 import type { Registry } from "prom-client";
 import type { PodUse } from "../../api/operator/pod-use.ts";
 import { type DialPod, dialThrough, openThrough } from "../../forwarding/dial-pod.ts";
@@ -25,7 +25,7 @@ export interface AccessOptions {
   readonly store: Store;
   readonly dataDir: string;
   readonly clock: Clock;
-  readonly log: Logger;
+  readonly log: Log;
 }
 
 /** The ports through which people reach their workspaces. */
@@ -52,10 +52,7 @@ export async function openAccess(options: AccessOptions): Promise<Access> {
     markActive: (instanceId: string): void =>
       void workspaces.activity.mark(instanceId, false).catch((error: unknown) =>
         // The workspace may have gone meanwhile.
-        log.debug(
-          { event: "activity-not-recorded", instanceId, reason: messageOf(error) },
-          "activity-not-recorded",
-        ),
+        log.debug({ event: "activity-not-recorded", instanceId, reason: messageOf(error) }),
       ),
   };
   const activity = new ActivityMeter(sink, clock);
@@ -71,9 +68,9 @@ export async function openAccess(options: AccessOptions): Promise<Access> {
     dialThrough(broker, (direction, bytes) => stats.moved(door, direction, bytes));
   const parts = { ...options, directory, dialFor, activity, codes, stats };
   const ingress = await openIngress(parts);
-  if (ingress !== undefined) log.info({ event: "ingress-started", ...ingress.address }, "ingress-started");
+  if (ingress !== undefined) log.info({ event: "ingress-started", ...ingress.address });
   const ssh = await openSsh(parts);
-  if (ssh !== undefined) log.info({ event: "ssh-gateway-started", ...ssh.address }, "ssh-gateway-started");
+  if (ssh !== undefined) log.info({ event: "ssh-gateway-started", ...ssh.address });
   // A visitor who loses the right to reach a workspace loses the open connections at once.
   const unsubscribe = workspaces.view.subscribe((changes) => {
     for (const { id, kind } of changes)

@@ -1,5 +1,5 @@
+import type { Log } from "@forage/common/log";
 import { UsedCodeRecord } from "@forage/proto/forage/workspaces/v1/records";
-import type { Logger } from "pino";
 import { decodeRecord, encodeRecord } from "../../model/codec.ts";
 import { toEpochMs, toTimestamp } from "../../model/timestamp.ts";
 import type { Store } from "../../store/index.ts";
@@ -9,7 +9,7 @@ import { usedCodeKey, WORKSPACE_PREFIXES } from "../keys.ts";
 export interface UsedCodesOptions {
   readonly store: Store;
   readonly clock: Pick<Clock, "nowMs" | "schedule">;
-  readonly log: Pick<Logger, "warn">;
+  readonly log: Pick<Log, "warn">;
 }
 
 /** Codes that may be remembered at a time. Each lives for minutes, and a person makes a few. */
@@ -61,7 +61,7 @@ export class UsedCodes {
   #later(): void {
     this.#cancel = this.#options.clock.schedule(PURGE_INTERVAL_MS, () => {
       this.#purging = this.#purge().catch((err: unknown) =>
-        this.#options.log.warn({ event: "used-codes-not-purged", err }, "used-codes-not-purged"),
+        this.#options.log.warn({ event: "used-codes-not-purged", err }),
       );
       this.#later();
     });

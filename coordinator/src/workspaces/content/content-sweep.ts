@@ -1,4 +1,4 @@
-import type { Logger } from "pino";
+import type { Log } from "@forage/common/log";
 import type { Clock } from "../../time/clock.ts";
 import type { ContentStore } from "./content-store.ts";
 import { OrphanAges } from "./orphan-ages.ts";
@@ -14,7 +14,7 @@ export interface ContentSweepOptions {
   /** The time that an object must be without a record before it is deleted. */
   readonly graceMs: number;
   readonly clock: Clock;
-  readonly log: Pick<Logger, "info" | "warn">;
+  readonly log: Pick<Log, "info" | "warn">;
 }
 
 /** Listing 100,000 objects takes seconds, and orphans are rare. */
@@ -72,9 +72,9 @@ export class ContentSweep {
     const { log } = this.#options;
     try {
       const deleted = await this.sweep();
-      if (deleted > 0) log.info({ event: "content-orphans-deleted", deleted }, "content-orphans-deleted");
+      if (deleted > 0) log.info({ event: "content-orphans-deleted", deleted });
     } catch (err) {
-      log.warn({ event: "content-sweep-failed", err }, "content-sweep-failed");
+      log.warn({ event: "content-sweep-failed", err });
     }
   }
 }

@@ -3,8 +3,8 @@ import { createServer, type IncomingMessage, type Server } from "node:http";
 import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import type { Clock } from "@forage/common/clock";
+import type { Log } from "@forage/common/log";
 import { messageOf } from "@forage/common/message-of";
-import type { Logger } from "pino";
 import { CoordinatorError } from "../../errors.ts";
 import type { Ingress } from "./ingress.ts";
 import type { IngressSettings } from "./ingress-settings.ts";
@@ -20,7 +20,7 @@ export interface IngressServerOptions {
   readonly settings: IngressSettings;
   readonly ingress: Ingress;
   readonly clock: Clock;
-  readonly log: Pick<Logger, "warn" | "info">;
+  readonly log: Pick<Log, "warn" | "info">;
 }
 
 /** A certificate is renewed weeks before its end, so that this is soon enough. */
@@ -52,8 +52,7 @@ export async function startIngressServer(options: IngressServerOptions): Promise
   const proto = material === undefined ? "http" : "https";
   const arrivalOf = ({ socket }: IncomingMessage) =>
     ({ address: socket.remoteAddress ?? "", proto }) as const;
-  const failed = (err: unknown): void =>
-    log.warn({ event: "ingress-request-failed", err }, "ingress-request-failed");
+  const failed = (err: unknown): void => log.warn({ event: "ingress-request-failed", err });
   server.maxConnections = settings.connections;
   server.on("request", (request, response) => {
     response.on("error", () => response.destroy());
@@ -131,9 +130,7 @@ function reloadRegularly(
           server.setSecureContext(material);
           former = material.cert;
         })
-        .catch((err: unknown) =>
-          log.warn({ event: "ingress-certificate-unreadable", err }, "ingress-certificate-unreadable"),
-        );
+        .catch((err: unknown) => log.warn({ event: "ingress-certificate-unreadable", err }));
       later();
     });
   };

@@ -1,5 +1,5 @@
+import type { Log } from "@forage/common/log";
 import type { WorkspaceOrder } from "@forage/proto/forage/workspaces/v1/workspaces";
-import type { Logger } from "pino";
 import type { Vault } from "../../objects/vault.ts";
 import type { OrderSource } from "../content/order-source.ts";
 import { openSecrets } from "../records.ts";
@@ -12,7 +12,7 @@ export interface OrdersOptions {
   readonly vault: Vault;
   readonly settings: WorkspaceSettings;
   readonly epoch: number;
-  readonly log: Logger;
+  readonly log: Log;
 }
 
 /**
@@ -44,10 +44,7 @@ export class NodeOrders implements OrderSource {
       const order = orderOf(entry.record, secrets, settings);
       return { ...order, version: orderVersion(epoch, entry.revision) };
     } catch (err) {
-      log.error(
-        { event: "workspace-secrets-unreadable", workspace: instanceId, err },
-        "workspace-secrets-unreadable",
-      );
+      log.error({ event: "workspace-secrets-unreadable", workspace: instanceId, err });
       return undefined;
     }
   }

@@ -1,3 +1,4 @@
+import type { Log } from "@forage/common/log";
 import type { InstanceRecord } from "@forage/proto/forage/workspaces/v1/records";
 import type { WorkspaceOrder } from "@forage/proto/forage/workspaces/v1/workspaces";
 import {
@@ -6,7 +7,6 @@ import {
   SyncResponse,
   type WorkspaceReport,
 } from "@forage/proto/forage/workspaces/v1/workspaces";
-import type { Logger } from "pino";
 import { CoordinatorError } from "../../errors.ts";
 import { hashMessage } from "../../model/hash.ts";
 import type { CallContext } from "../../rpc/caller.ts";
@@ -22,7 +22,7 @@ export interface SyncOptions {
   readonly orders: OrderSource;
   /** The size limit of an instance's content in bytes; 0: none. */
   readonly quotaOf: (record: InstanceRecord) => bigint;
-  readonly log: Logger;
+  readonly log: Log;
 }
 
 /** A host runs some dozens of workspaces. The limit bounds what a broken agent can make the coordinator remember. */
@@ -170,10 +170,7 @@ export class NodeSync {
     } catch (error) {
       // The record may have gone meanwhile.
       if (!(error instanceof CoordinatorError) || error.code !== "NOT_FOUND") throw error;
-      log.debug(
-        { event: "workspace-report-ignored", node, workspace: report.instanceId },
-        "workspace-report-ignored",
-      );
+      log.debug({ event: "workspace-report-ignored", node, workspace: report.instanceId });
     }
   }
 }

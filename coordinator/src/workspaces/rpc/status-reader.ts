@@ -1,6 +1,6 @@
+import type { Log } from "@forage/common/log";
 import type { WorkspaceStatus } from "@forage/proto/core";
 import type { InstanceRecord } from "@forage/proto/forage/workspaces/v1/records";
-import type { Logger } from "pino";
 import type { Vault } from "../../objects/vault.ts";
 import type { ClusterView } from "../../state/cluster-view.ts";
 import { statusOf } from "../phase/status.ts";
@@ -11,7 +11,7 @@ export interface StatusReaderOptions {
   readonly view: WorkspaceView;
   readonly state: ClusterView;
   readonly vault: Vault;
-  readonly log: Logger;
+  readonly log: Log;
 }
 
 /** Owner tokens kept in memory. Each status would need a decryption otherwise; with a thousand subscribers that adds up. */
@@ -49,10 +49,7 @@ export class StatusReader {
     try {
       return openSecrets(id, sealed, vault).ownerToken;
     } catch (err) {
-      log.error(
-        { event: "workspace-secrets-unreadable", workspace: id, err },
-        "workspace-secrets-unreadable",
-      );
+      log.error({ event: "workspace-secrets-unreadable", workspace: id, err });
       return "";
     }
   }

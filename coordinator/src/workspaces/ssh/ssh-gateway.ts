@@ -1,6 +1,6 @@
 import type { Clock } from "@forage/common/clock";
+import type { Log } from "@forage/common/log";
 import { messageOf } from "@forage/common/message-of";
-import type { Logger } from "pino";
 import type { AuthContext, ClientInfo, Connection, ServerChannel, TcpipRequestInfo } from "ssh2";
 import type { DialPod, OpenInPod } from "../../forwarding/dial-pod.ts";
 import { FairShares } from "../../forwarding/fair-shares.ts";
@@ -22,7 +22,7 @@ export interface SshGatewayOptions {
   /** Channels of all workspaces together. Default: 300. */
   readonly channelPlaces?: number;
   readonly clock: Pick<Clock, "schedule">;
-  readonly log: Pick<Logger, "debug">;
+  readonly log: Pick<Log, "debug">;
 }
 
 /** A person types a password within this time; OpenSSH's server waits two minutes. */
@@ -72,10 +72,7 @@ export class SshGateway {
     const { settings, log, stats } = this.#options;
     // Without a listener an error ends the process.
     connection.on("error", (error) =>
-      log.debug(
-        { event: "ssh-connection-failed", address: ip, reason: messageOf(error) },
-        "ssh-connection-failed",
-      ),
+      log.debug({ event: "ssh-connection-failed", address: ip, reason: messageOf(error) }),
     );
     const strangers = [...this.#connections.values()].filter((login) => login === undefined).length;
     if (this.#connections.size >= settings.connections || strangers >= MAX_STRANGERS) {
