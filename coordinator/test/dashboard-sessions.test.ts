@@ -1,4 +1,7 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { type IncomingMessage, request } from "node:http";
+import type { Duplex } from "node:stream";
 import { type TestContext, test } from "node:test";
 import type { ServeRequest, ServeResponse, SessionRequest } from "@forage/proto/forage/agent/v1/agent";
 import type { ClientDuplexStream } from "@grpc/grpc-js";
@@ -16,9 +19,27 @@ async function setUp(t: TestContext) {
   const { rolloutId } = await world.forage().applyResources(aRequest("a1", [aContainerService("web")]));
   await watchToEnd(world, rolloutId);
   const browser = new Browser(world);
-  await browser.login(await world.token("editor", ["shop"]));
+  const token = await world.token("editor", ["shop"]);
+  await browser.login(token);
   const pod = [...agent.assignments.values()][0]?.name ?? "";
-  return { world, agent, browser, pod };
+  return { world, agent, browser, pod, token };
+}
+
+/** Opens the port in the browser, and a WebSocket to the pod, which echoes. */
+async function aWebSocket({ agent, browser, pod }: Awaited<ReturnType<typeof setUp>>): Promise<Duplex> {
+  const opened = await browser.post("ports", { namespace: "shop", pod, port: 8080 });
+  const { host, pathname, search } = new URL(((await opened.json()) as { readonly url: string }).url);
+  const { port } = new URL(browser.base);
+  const ask = (path: string, headers: Readonly<Record<string, string>>) =>
+    request({ host: "127.0.0.1", port, path, headers: { host, ...headers }, agent: false }).end();
+  const [entered] = (await once(ask(`${pathname}${search}`, {}), "response")) as [IncomingMessage];
+  const cookie = entered.headers["set-cookie"]?.[0]?.split(";")[0] ?? "";
+  const asking = ask("/", { cookie, connection: "Upgrade", upgrade: "websocket" });
+  const { stream } = await serveNext(agent);
+  const head = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
+  stream.write({ frame: { $case: "stdout", value: Buffer.from(head) } });
+  const [, socket] = (await once(asking, "upgrade")) as [IncomingMessage, Duplex];
+  return socket.on("error", () => {}).resume();
 }
 
 async function serveNext(agent: HollowAgent) {
@@ -72,6 +93,25 @@ test("a terminal takes what its own session types, and ends with its exit code",
   assert.equal(await response.text(), '{"data":"JCA="}\n{"exit":5}\n');
   assert.equal((await browser.post(path, { data: "eA==" })).status, 404);
 });
+
+test(
+  "a revoked token ends its streams and the WebSockets of its ports without a further request",
+  LIMIT,
+  async (t) => {
+    const world = await setUp(t);
+    const socket = await aWebSocket(world);
+    const live = await world.browser.get("api/live");
+    const other = new Browser(world.world);
+    await other.login(await world.world.token("viewer"));
+    const goesOn = await other.get("api/live");
+    const ended = Promise.all([once(socket, "close"), live.text()]);
+    await world.world.operator().revokeApiToken({ id: world.token.split("_")[1] ?? "" });
+    await ended;
+    assert.equal((await other.get("api/me")).status, 200);
+    const read = await goesOn.body?.getReader().read();
+    assert.equal(read?.done, false, "the session of another token goes on");
+  },
+);
 
 test("a viewer reads logs and opens no terminal, and a log-out ends one that is open", LIMIT, async (t) => {
   const { world, agent, browser, pod } = await setUp(t);

@@ -6,6 +6,7 @@ import { certificateViews } from "../certificates/handlers.ts";
 import { dialThrough } from "../forwarding/dial-pod.ts";
 import type { ApiCallOptions } from "../http/api/call.ts";
 import type { OtherHosts } from "../http/other-hosts.ts";
+import type { Caller } from "../rpc/caller.ts";
 import type { TokenWatch } from "../rpc/token-watch.ts";
 import type { Clock } from "../time/clock.ts";
 import { Assets } from "./assets.ts";
@@ -45,7 +46,10 @@ export interface Dashboard {
 /** Puts the parts of the dashboard together. Until a browser comes it only takes samples, into rings of fixed size. */
 export function openDashboard(options: DashboardOptions): Dashboard {
   const { operator, workspaces, clock, identify, randomBytes, tokens, stopping } = options;
-  const sessions = new DashboardSessions({ findToken: identify.findToken, clock, randomBytes });
+  const sessions = new DashboardSessions({
+    ...{ findToken: identify.findToken, clock, randomBytes },
+    watchToken: (tokenId, lapse) => tokens.watch(holderOf(tokenId), lapse),
+  });
   const { state, autoscale, metrics } = operator;
   const history = new History({ state, clock, autoscale });
   const usage = new UsageHistory({ state, clock, usage: metrics.usage });
@@ -72,6 +76,10 @@ export function openDashboard(options: DashboardOptions): Dashboard {
       usage.close();
     },
   };
+}
+
+function holderOf(tokenId: string): Caller {
+  return { kind: "user", name: `token:${tokenId}`, grants: [], tokenId };
 }
 
 function openPodPorts(

@@ -15,16 +15,50 @@ function aWorld() {
     tokens.set(id, { ...record, ...(expiresAtMs !== undefined && { expiresAtMs }) });
   };
   let made = 0;
+  const lapses = new Map<() => void, string>();
+  const lapse = (token: string): void => {
+    for (const [run, id] of lapses) if (id === token) run();
+  };
   const sessions = new DashboardSessions({
     findToken: (id) => {
       const record = tokens.get(id);
       return record && { id, revision: 1, record };
     },
     clock,
+    watchToken: (id, lapse) => {
+      lapses.set(lapse, id);
+      return () => lapses.delete(lapse);
+    },
     randomBytes: (count) => Buffer.alloc(count, `${++made} `),
   });
-  return { clock, tokens, addToken, sessions };
+  return { clock, tokens, addToken, sessions, lapse, watched: () => lapses.size };
 }
+
+test("a session ends with its token, without a further request", () => {
+  const { sessions, addToken, lapse, watched } = aWorld();
+  addToken("a");
+  addToken("b");
+  const [ended, other] = [sessions.find(sessions.start("a")), sessions.find(sessions.start("b"))];
+  lapse("a");
+  assert.equal(ended?.session.signal.aborted, true);
+  assert.equal(other?.session.signal.aborted, false);
+  assert.equal(watched(), 1);
+  sessions.close();
+  assert.equal(watched(), 0);
+});
+
+test("a session ends after 8 hours without a request, whatever is open", () => {
+  const { sessions, addToken, clock } = aWorld();
+  addToken("a");
+  const id = sessions.start("a");
+  clock.advance(5 * HOUR_MS);
+  const found = sessions.find(id);
+  clock.advance(8 * HOUR_MS - 1);
+  assert.equal(found?.session.signal.aborted, false);
+  clock.advance(1);
+  assert.equal(found?.session.signal.aborted, true);
+  assert.equal(clock.pending, 0);
+});
 
 test("a session has the rights of its token, until the token is revoked", () => {
   const { sessions, tokens, addToken } = aWorld();

@@ -6,6 +6,8 @@ import type { Clock } from "../time/clock.ts";
 
 export interface SessionsOptions {
   readonly findToken: (id: string) => ApiTokenEntry | undefined;
+  /** Calls once when the token ends. Returns how to stop watching. */
+  readonly watchToken: (id: string, lapse: () => void) => () => void;
   readonly clock: Clock;
   readonly randomBytes: (count: number) => Uint8Array;
 }
@@ -13,15 +15,15 @@ export interface SessionsOptions {
 /** A browser that has logged in. It acts with the token's present rights and holds no secret of the token. */
 export interface DashboardSession {
   readonly tokenId: string;
-  /** Aborts when the session ends: by a log-out, by its age, or because another session took its place. */
+  /** Aborts when the session ends: by a log-out, with its token, unused, by its age, or because another session took its place. */
   readonly signal: AbortSignal;
 }
 
 interface Kept extends DashboardSession {
   readonly digest: Buffer;
   readonly ending: AbortController;
-  readonly startedMs: number;
-  readonly cancel: () => void;
+  /** Cancel what would end the session. */
+  readonly waiting: (() => void)[];
   usedMs: number;
 }
 
@@ -29,15 +31,15 @@ interface Kept extends DashboardSession {
 export const MAX_SESSIONS = 256;
 /** A token that logs in more often ends its own oldest session, so that it can't end those of others. */
 export const MAX_SESSIONS_OF_TOKEN = 32;
-/** A working day. A page that is open keeps its session in use. */
+/** A working day. Requests of the page are use; open streams and ports of pods are not. */
 const IDLE_MS = 8 * 3_600_000;
 /** The longest life of a session. */
 const MAX_AGE_MS = 24 * 3_600_000;
 const ID_BYTES = 32;
 
 /**
- * Holds the sessions of browsers, in memory only: a restart of the coordinator ends them. A session refers to its token by id.
- * The token is looked up at each request, so that a revoked or expired token ends its sessions.
+ * Holds the sessions of browsers, in memory only: a restart of the coordinator ends them. A session refers to its token by id, and
+ * ends with it.
  */
 export class DashboardSessions {
   readonly #options: SessionsOptions;
@@ -69,13 +71,16 @@ export class DashboardSessions {
     const digest = digestOf(id);
     const key = digest.toString("hex");
     const ending = new AbortController();
-    const startedMs = clock.monotonicMs();
-    const cancel = clock.schedule(MAX_AGE_MS, () => this.#end(key));
-    this.#sessions.set(key, {
-      ...{ tokenId, digest, ending, startedMs, cancel },
-      signal: ending.signal,
-      usedMs: startedMs,
-    });
+    const session: Kept = {
+      ...{ tokenId, digest, ending, signal: ending.signal },
+      usedMs: clock.monotonicMs(),
+      waiting: [],
+    };
+    this.#sessions.set(key, session);
+    const end = (): void => this.#end(key);
+    session.waiting.push(clock.schedule(MAX_AGE_MS, end));
+    session.waiting.push(this.#options.watchToken(tokenId, end));
+    session.waiting.push(this.#awaitIdle(session, end));
     return id;
   }
 
@@ -85,13 +90,13 @@ export class DashboardSessions {
     const key = digest.toString("hex");
     const session = this.#sessions.get(key);
     if (session === undefined || !timingSafeEqual(session.digest, digest)) return undefined;
-    const { clock } = this.#options;
     const caller = this.callerOf(session);
-    if (caller === undefined || clock.monotonicMs() - session.usedMs >= IDLE_MS) {
+    // A timer may be late.
+    if (caller === undefined || this.#leftMs(session) <= 0) {
       this.#end(key);
       return undefined;
     }
-    session.usedMs = clock.monotonicMs();
+    session.usedMs = this.#options.clock.monotonicMs();
     return { session, caller };
   }
 
@@ -116,8 +121,25 @@ export class DashboardSessions {
     const session = this.#sessions.get(key);
     if (session === undefined) return;
     this.#sessions.delete(key);
-    session.cancel();
+    for (const cancel of session.waiting) cancel();
     session.ending.abort();
+  }
+
+  /** Calls once when the session was not used for its time. Returns how to stop waiting. */
+  #awaitIdle(session: Kept, run: () => void): () => void {
+    let cancel = (): void => {};
+    const wait = (): void => {
+      const leftMs = this.#leftMs(session);
+      if (leftMs <= 0) run();
+      else cancel = this.#options.clock.schedule(leftMs, wait);
+    };
+    wait();
+    return () => cancel();
+  }
+
+  /** The time after which the session ends if it is not used. */
+  #leftMs({ usedMs }: Kept): number {
+    return usedMs + IDLE_MS - this.#options.clock.monotonicMs();
   }
 }
 
