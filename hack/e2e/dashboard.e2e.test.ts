@@ -213,7 +213,7 @@ describe("the dashboard in a browser, over real pods", { concurrency: false }, (
     assert.equal(await dialog.getByRole("button", { name: "Drain n1" }).isDisabled(), true);
     asked.resolve();
     await dialog.getByRole("button", { name: "Drain n1 anyway, without a preview" }).waitFor();
-    tour.allowed("503");
+    tour.allowed("status of 503");
     await page.keyboard.press("Escape");
     await page.unroute("**/api/call/whatIf");
     await page.getByRole("button", { name: "Drain…" }).click();
@@ -292,7 +292,7 @@ describe("the dashboard in a browser, over real pods", { concurrency: false }, (
     await page.getByLabel("Manifest").fill(manifest);
     await page.getByRole("button", { name: "Show the plan" }).click();
     await page.getByText("scaling.replicas").waitFor();
-    tour.allowed("400");
+    tour.allowed("status of 400");
     await tour.checked("plan");
   });
 
@@ -380,8 +380,11 @@ describe("the dashboard in a browser, over real pods", { concurrency: false }, (
     await page.getByLabel("API token").waitFor();
     const viewer = await system.ask<{ token: string }>(["token", "create", "--role", "viewer"]);
     await page.getByLabel("API token").fill(viewer.token);
+    // Browsers end requests when pods change the host's network interfaces.
+    await page.route("**/api/login", (route) => route.abort("connectionreset"), { times: 1 });
     await page.getByRole("button", { name: "Log in" }).click();
     await tour.visit("nodes/n1", "n1");
+    tour.allowed("net::ERR_CONNECTION_RESET");
     await page.getByRole("region", { name: "Why" }).waitFor();
     assert.equal(await page.getByRole("button", { name: "Drain…" }).count(), 0);
     const refused = await page.evaluate(`fetch("api/call/drainNode", {
@@ -390,7 +393,7 @@ describe("the dashboard in a browser, over real pods", { concurrency: false }, (
       body: '{"name":"n1"}',
     }).then(({ status }) => status)`);
     assert.equal(refused, 403);
-    tour.allowed("403");
+    tour.allowed("status of 403");
   });
 
   test("nothing was refused by the page's own policy, and no script failed", () => {

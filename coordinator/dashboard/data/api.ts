@@ -27,11 +27,15 @@ export class ApiError extends Error {
   }
 }
 
+/** Requests that do the same when they arrive twice. */
+const REPEATABLE = /^(login|logout|call\/(list|get|why|plan|whatIf|capacity)[A-Za-z]*)$/;
+const REPEATS = 2;
+const REPEAT_MS = 500;
 const OWN = { "x-forage-dashboard": "1", "content-type": "application/json" };
 
 export const login = (token: string): Promise<Me> => send("login", { token });
 export const logout = (): Promise<unknown> => send("logout", {});
-export const whoAmI = (): Promise<Me> => answered(fetch("api/me"));
+export const whoAmI = (): Promise<Me> => answered(() => fetch("api/me"), REPEATS);
 
 /** Calls a method of the operator service. Messages are in their JSON form, where empty fields are left out. */
 export function call<Answer>(method: string, request: object, signal?: AbortSignal): Promise<Answer> {
@@ -40,7 +44,7 @@ export function call<Answer>(method: string, request: object, signal?: AbortSign
 
 export function send<Answer>(path: string, body: unknown, signal?: AbortSignal): Promise<Answer> {
   const init = { method: "POST", headers: OWN, body: JSON.stringify(body), ...(signal && { signal }) };
-  return answered(fetch(`api/${path}`, init));
+  return answered(() => fetch(`api/${path}`, init), REPEATABLE.test(path) ? REPEATS : 0);
 }
 
 /** Opens a stream of bytes. Throws ApiError. */
@@ -52,13 +56,16 @@ export async function open(path: string, signal: AbortSignal, body?: unknown): P
   return response;
 }
 
-async function answered<Answer>(fetching: Promise<Response>): Promise<Answer> {
+/** Browsers end requests when the network of their host changes. */
+async function answered<Answer>(ask: () => Promise<Response>, repeats: number): Promise<Answer> {
   let response: Response;
   try {
-    response = await fetching;
+    response = await ask();
   } catch (error) {
     if (error instanceof DOMException) throw error;
-    throw new ApiError("UNAVAILABLE", "the coordinator does not answer");
+    if (repeats === 0) throw new ApiError("UNAVAILABLE", "the coordinator does not answer");
+    await new Promise((resolve) => setTimeout(resolve, REPEAT_MS));
+    return answered(ask, repeats - 1);
   }
   if (!response.ok) throw await errorOf(response);
   return (await response.json()) as Answer;
