@@ -6,7 +6,13 @@ import type { Arrival } from "../forwarding/forward-headers.ts";
 export interface OtherHosts {
   /** Reports whether the Host header names one of them. */
   owns(host: string | undefined): boolean;
-  serve(request: IncomingMessage, response: ServerResponse, arrival: Arrival): Promise<void>;
+  /** Calls `allowLong` once the request's body may take long to arrive. */
+  serve(
+    request: IncomingMessage,
+    response: ServerResponse,
+    arrival: Arrival,
+    allowLong: () => void,
+  ): Promise<void>;
   upgrade(request: IncomingMessage, client: Duplex, head: Buffer, arrival: Arrival): Promise<void>;
   /** Ends what is in progress. */
   close(): void;

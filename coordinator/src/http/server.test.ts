@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { connect } from "node:net";
+import { connect, type Socket } from "node:net";
+import { text } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import { type Readiness, startHttpServer } from "./server.ts";
 
 const metrics = {
@@ -34,6 +36,34 @@ test("a port that is taken is an error, not a hang", async (t) => {
   await assert.rejects(startHttpServer({ listen: server.address, metrics, readiness: ready }), {
     code: "EADDRINUSE",
   });
+});
+
+test("a body that does not arrive within 10 seconds ends its request", { timeout: 60_000 }, async (t) => {
+  const clock = new VirtualClock();
+  const server = await startHttpServer({
+    listen: { host: "127.0.0.1", port: 0 },
+    ...{ metrics, readiness: ready, schedule: clock.schedule },
+    routes: (app) =>
+      app.post("/bytes", async (c) => c.text(`${(await c.req.text().catch(() => "")).length} bytes\n`)),
+  });
+  t.after(() => server.close());
+  const begin = async (): Promise<Socket> => {
+    const before = clock.pending;
+    const socket = connect(server.address.port, "127.0.0.1");
+    t.after(() => socket.destroy());
+    socket.write("POST /bytes HTTP/1.1\r\nhost: a\r\ncontent-length: 10\r\nconnection: close\r\n\r\nhello");
+    while (clock.pending === before) await new Promise((resolve) => setImmediate(resolve));
+    return socket;
+  };
+  const inTime = await begin();
+  clock.advance(9_999);
+  inTime.write("there");
+  assert.match(await text(inTime), /^HTTP\/1\.1 200 .*10 bytes/s);
+  assert.equal(clock.pending, 0);
+  const late = await begin();
+  clock.advance(10_000);
+  assert.match(await text(late), /^HTTP\/1\.1 408 .*the request did not arrive within 10 s\n$/s);
+  assert.equal(clock.pending, 0);
 });
 
 // Without it, closing would wait a minute for the rest of the request, until the server times out.

@@ -1,9 +1,11 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
 import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
+import { systemClock } from "@forage/common/clock";
 import { getRequestListener, type HttpBindings } from "@hono/node-server";
 import { Hono } from "hono";
 import type { HostPort } from "../config.ts";
+import { BodyLimits } from "./body-limits.ts";
 import { type ConnectionLimits, ConnectionPlaces, DEFAULT_CONNECTION_LIMITS } from "./connection-places.ts";
 import type { Metrics } from "./metrics.ts";
 import type { OtherHosts } from "./other-hosts.ts";
@@ -41,6 +43,8 @@ export interface HttpServerOptions extends HttpContent {
   /** Undefined: plain text. */
   readonly tls?: HttpTls;
   readonly limits?: Partial<ConnectionLimits>;
+  /** Default: by the machine's clock. */
+  readonly schedule?: (delayMs: number, run: () => void) => () => void;
 }
 
 /** A certificate with its chain and its key, PEM. */
@@ -68,7 +72,8 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   let { otherHosts } = options;
   const fetch: HttpFetch = (request, env) => app.fetch(request, env);
   const own = getRequestListener((request, env) => fetch(request, env as HttpBindings));
-  const server = makeServer(options.tls, own, () => otherHosts);
+  const { schedule = systemClock.schedule } = options;
+  const server = makeServer(options.tls, own, () => otherHosts, new BodyLimits({ schedule }));
   const limits = { ...DEFAULT_CONNECTION_LIMITS, ...options.limits };
   const places = new ConnectionPlaces(limits);
   server.maxConnections = limits.maxConnections;
@@ -110,19 +115,22 @@ function appOf({ metrics, readiness, routes }: HttpContent): Hono<{ Bindings: Ht
   return app;
 }
 
-const TIMEOUTS = { requestTimeout: 10_000, headersTimeout: 5_000 };
+/** Bodies have limits of their own. */
+const TIMEOUTS = { requestTimeout: 0, headersTimeout: 5_000 };
 
 function makeServer(
   tls: HttpTls | undefined,
   own: RequestListener,
   others: () => OtherHosts | undefined,
+  bodies: BodyLimits,
 ): Server | TlsServer {
   const isOther = ({ headers }: IncomingMessage): boolean => others()?.owns(headers.host) === true;
   const listener: RequestListener = (request, response) => {
+    const allowLong = bodies.begin(request, response);
     const otherHosts = others();
     if (otherHosts === undefined || !isOther(request)) return own(request, response);
     response.on("error", () => response.destroy());
-    otherHosts.serve(request, response, arrivalOf(request)).catch(() => response.destroy());
+    otherHosts.serve(request, response, arrivalOf(request), allowLong).catch(() => response.destroy());
   };
   // Without it, a request to upgrade is a plain one, as it is for the server's own routes.
   const settings = { ...TIMEOUTS, shouldUpgradeCallback: isOther };

@@ -41,6 +41,8 @@ export const MAX_OPENED_PORTS_OF_SESSION = 16;
 const TICKET_LIFE_MS = 60_000;
 const ID_BYTES = 10;
 const SECRET_BYTES = 32;
+/** The characters of a secret in a cookie. */
+export const SECRET_LENGTH = Math.ceil((SECRET_BYTES * 8) / 6);
 
 /**
  * Holds the ports that browsers have opened, in memory only. A ticket in the first address is used once, and exchanged for a secret,

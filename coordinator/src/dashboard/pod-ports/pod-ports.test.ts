@@ -5,6 +5,7 @@ import { type TestContext, test } from "node:test";
 import { VirtualClock } from "@forage/common/virtual-clock";
 import { aPod } from "../../../test/support/entries.ts";
 import { tunnelToPort } from "../../../test/support/tunnels.ts";
+import { until } from "../../../test/support/until.ts";
 import { CoordinatorError } from "../../errors.ts";
 import { TunnelStream } from "../../forwarding/tunnel-stream.ts";
 import { startHttpServer } from "../../http/server.ts";
@@ -86,6 +87,48 @@ test("WebSockets are joined with the pod, and end with the session", LIMIT, asyn
   await closed;
 });
 
+test("a cookie of the same name from another pod does not hide the one of the port", LIMIT, async (t) => {
+  const { open, get, enter } = await aServer(t);
+  const { host, path } = open();
+  const cookie = await enter({ host, path });
+  const foreign = `forage-port=${"x".repeat(43)}; forage-port=short; forage-port=`;
+  const status = async (cookies: string): Promise<number> =>
+    (await get(host, "/", { cookie: cookies })).status;
+  assert.equal(await status(`${foreign}; ${cookie}; ${foreign}`), 200);
+  assert.equal(await status(foreign), 403);
+  assert.equal(await status(`__Host-${cookie}`), 403, "without TLS it has another name");
+});
+
+test("an upload takes as long as it takes, and ends after a minute without a byte", LIMIT, async (t) => {
+  const { open, enter, upload, clock, received } = await aServer(t);
+  const address = open();
+  const cookie = await enter(address);
+  const slow = upload(address.host, { cookie });
+  for (let sent = 1; sent <= 5; sent++) {
+    slow.asking.write("beans");
+    await until("the pod has the bytes", () => received() === 5 * sent);
+    clock.advance(59_000);
+  }
+  slow.asking.end();
+  assert.deepEqual(await slow.answer, { status: 200, body: "25 bytes" });
+  const stalled = upload(address.host, { cookie });
+  stalled.asking.write("beans");
+  await until("the pod has the bytes", () => received() === 5);
+  clock.advance(120_000);
+  assert.deepEqual(await stalled.answer, { status: 408, body: "the request did not arrive within 60 s\n" });
+  await until("the pod's connection has ended", () => received() === 0);
+});
+
+test("an upload without the cookie has 10 seconds", LIMIT, async (t) => {
+  const { open, upload, clock } = await aServer(t);
+  const { asking, answer } = upload(open().host, {});
+  asking.write("beans");
+  assert.equal((await answer).status, 403);
+  const ended = new Promise<void>((resolve) => asking.once("close", () => resolve()));
+  clock.advance(10_000);
+  await ended;
+});
+
 test("it ends with the session, its rights and the pod", LIMIT, async (t) => {
   const world = await aServer(t);
   const { open, get, enter } = world;
@@ -124,8 +167,20 @@ function caller(role: "viewer" | "editor"): Caller {
 /** The HTTP port of a coordinator, and a pod that answers with the request and echoes over WebSockets. */
 async function aServer(t: TestContext) {
   const seen: IncomingMessage["headers"][] = [];
+  let bytes = 0;
   const pod = createServer((incoming, response) => {
     seen.push(incoming.headers);
+    if (incoming.method === "POST") {
+      bytes = 0;
+      incoming.on("data", (chunk: Buffer) => {
+        bytes += chunk.length;
+      });
+      incoming.once("end", () => response.end(`${bytes} bytes`));
+      incoming.once("error", () => {
+        bytes = 0;
+      });
+      return;
+    }
     response.setHeader("set-cookie", ["app=1; Path=/", "forage-session-7601=evil; Path=/dashboard"]);
     response.end(`${incoming.method} ${incoming.url}`);
   });
@@ -154,6 +209,7 @@ async function aServer(t: TestContext) {
   const metrics = { render: async () => "", contentType: "text/plain" } as never;
   const server = await startHttpServer({
     listen: { host: "127.0.0.1", port: 0 },
+    schedule: clock.schedule,
     ...{ metrics, readiness: () => ({ ready: true, reasons: [] }), otherHosts: podPorts },
   });
   t.after(async () => {
@@ -173,7 +229,9 @@ async function aServer(t: TestContext) {
   };
   const upgrade = (host: string, headers: Readonly<Record<string, string>>) =>
     askUpgrade(server.address.port, { ...headers, host, connection: "Upgrade", upgrade: "websocket" });
-  return { open, get, enter, upgrade, seen, clock, session, state };
+  const upload = (host: string, headers: Readonly<Record<string, string>>) =>
+    startUpload(server.address.port, { ...headers, host });
+  return { open, get, enter, upgrade, upload, seen, clock, session, state, received: () => bytes };
 }
 
 async function ask(port: number, path: string, headers: Readonly<Record<string, string>>) {
@@ -184,6 +242,21 @@ async function ask(port: number, path: string, headers: Readonly<Record<string, 
   let body = "";
   for await (const chunk of response) body += String(chunk);
   return { status: response.statusCode ?? 0, body, cookies: response.headers["set-cookie"] ?? [] };
+}
+
+/** Begins a request whose body comes later. */
+function startUpload(port: number, headers: Readonly<Record<string, string>>) {
+  const asking = request({ host: "127.0.0.1", port, path: "/", method: "POST", headers, agent: false });
+  asking.flushHeaders();
+  const answer = new Promise<{ readonly status: number; readonly body: string }>((resolve, reject) => {
+    asking.on("error", reject);
+    asking.once("response", async (response) => {
+      let body = "";
+      for await (const chunk of response) body += String(chunk);
+      resolve({ status: response.statusCode ?? 0, body });
+    });
+  });
+  return { asking, answer };
 }
 
 async function askUpgrade(port: number, headers: Readonly<Record<string, string>>) {

@@ -2,7 +2,6 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { CoordinatorError } from "../../errors.ts";
 import type { DialPod, PodPlace } from "../../forwarding/dial-pod.ts";
-import { FairShares } from "../../forwarding/fair-shares.ts";
 import type { Arrival, ForwardRules } from "../../forwarding/forward-headers.ts";
 import { forwardRequest, refuse } from "../../forwarding/forward-request.ts";
 import { forwardUpgrade, refuseUpgrade } from "../../forwarding/forward-upgrade.ts";
@@ -11,10 +10,11 @@ import type { OtherHosts } from "../../http/other-hosts.ts";
 import { podPortId } from "../../http/pod-domain.ts";
 import { assertNamespace } from "../../rpc/access.ts";
 import type { Caller } from "../../rpc/caller.ts";
+import { Shares } from "../../rpc/shares.ts";
 import type { PodEntry } from "../../state/entries.ts";
 import type { Clock } from "../../time/clock.ts";
 import type { DashboardSession } from "../sessions.ts";
-import { type OpenedPort, OpenedPorts } from "./opened-ports.ts";
+import { type OpenedPort, OpenedPorts, SECRET_LENGTH } from "./opened-ports.ts";
 
 export interface PodPortsOptions {
   /** Ports are reached under host names below it. */
@@ -39,6 +39,8 @@ const PLACES = 256;
 const PLACES_PER_PORT = 64;
 const CONNECTIONS_PER_PORT = 32;
 const MAX_PORT = 65_535;
+/** More values of this length don't fit into the headers of a request, which have 16 KB. */
+const MAX_SECRETS = 300;
 
 const RULES: ForwardRules = {
   target: "the pod",
@@ -49,6 +51,8 @@ const RULES: ForwardRules = {
   },
   setsOwnCookie: (header) => COOKIE.test(header.trim()),
 };
+
+const STATUS_OF: Partial<Record<CoordinatorError["code"], number>> = { NOT_FOUND: 404, UNAVAILABLE: 503 };
 
 interface Admitted {
   readonly opened: OpenedPort;
@@ -70,7 +74,12 @@ export class PodPorts implements OtherHosts {
   readonly #options: PodPortsOptions;
   readonly #opened: OpenedPorts;
   readonly #agent: PodAgent;
-  readonly #shares = new FairShares({ places: PLACES, placesPerUser: PLACES_PER_PORT });
+  readonly #shares = new Shares({
+    what: "requests to ports of pods",
+    total: PLACES,
+    ofUser: PLACES_PER_PORT,
+    isFair: true,
+  });
 
   constructor(options: PodPortsOptions) {
     this.#options = options;
@@ -96,11 +105,17 @@ export class PodPorts implements OtherHosts {
     return podPortId(host, this.#options.domain) !== undefined;
   }
 
-  async serve(request: IncomingMessage, response: ServerResponse, arrival: Arrival): Promise<void> {
+  async serve(
+    request: IncomingMessage,
+    response: ServerResponse,
+    arrival: Arrival,
+    allowLong: () => void,
+  ): Promise<void> {
     const [path, query] = (request.url ?? "").split("?");
     if (path === ENTER_PATH) return this.#enter(request, response, query, arrival);
     const found = this.#admit(request);
     if ("status" in found) return refuse(response, found.status, found.message);
+    allowLong();
     const cut = (): void => void response.destroy();
     found.opened.signal.addEventListener("abort", cut, { once: true });
     try {
@@ -135,32 +150,30 @@ export class PodPorts implements OtherHosts {
     const opened = this.#opened.find(podPortId(request.headers.host, this.#options.domain) ?? "");
     if (opened === undefined)
       return { status: 404, message: "this port is not open: open it in the dashboard again" };
-    if (!this.#opened.isSecret(opened.id, cookieOf(request)))
+    const { id } = opened;
+    if (!secretsOf(request).some((secret) => this.#opened.isSecret(id, secret)))
       return { status: 403, message: "this port was opened in another browser: open it in the dashboard" };
     if (isFromElsewhere(request))
       return { status: 403, message: "pages of other hosts can't send requests to this port" };
-    const caller = this.#options.callerOf(opened.session);
-    if (caller === undefined) {
-      this.#opened.close(opened.id);
-      return {
-        status: 403,
-        message: "the session of the dashboard has ended: log in and open the port again",
-      };
-    }
-    return this.#admitTo(opened, caller);
-  }
-
-  #admitTo(opened: OpenedPort, caller: Caller): Admitted | Refusal {
-    let pod: PodEntry;
     try {
-      pod = this.#find(opened.namespace, opened.podUid, caller);
+      const caller = this.#options.callerOf(opened.session);
+      if (caller !== undefined)
+        return this.#admitTo(opened, this.#find(opened.namespace, opened.podUid, caller));
     } catch (error) {
       if (!(error instanceof CoordinatorError)) throw error;
-      return { status: error.code === "NOT_FOUND" ? 404 : 403, message: error.message };
+      return { status: STATUS_OF[error.code] ?? 403, message: error.message };
     }
+    this.#opened.close(id);
+    return {
+      status: 403,
+      message: "the session of the dashboard has ended: log in and open the port again",
+    };
+  }
+
+  #admitTo(opened: OpenedPort, pod: PodEntry): Admitted | Refusal {
     const { node, uid } = pod.record;
     if (node === "") return { status: 503, message: `pod ${opened.pod} has no node yet` };
-    const giveBack = this.#shares.take(opened.id);
+    const giveBack = this.#shares.tryTake(opened.id);
     if (giveBack === undefined)
       return { status: 503, message: "this port has too many open requests: try again later" };
     const endUse = this.#options.beginUse(pod);
@@ -190,11 +203,11 @@ export class PodPorts implements OtherHosts {
       refuse(response, 403, "this address was used, or is too old: open the port in the dashboard again");
       return;
     }
-    const [name, secure] = proto === "https" ? ["__Host-forage-port", "; Secure"] : ["forage-port", ""];
+    const secure = proto === "https" ? "; Secure" : "";
     response.writeHead(303, {
       location: "/",
       // Not "Strict": the dashboard is another site, from which the browser comes.
-      "set-cookie": `${name}=${secret}; Path=/; HttpOnly; SameSite=Lax${secure}`,
+      "set-cookie": `${cookieName(proto)}=${secret}; Path=/; HttpOnly; SameSite=Lax${secure}`,
       "cache-control": "no-store",
       "referrer-policy": "no-referrer",
     });
@@ -202,10 +215,23 @@ export class PodPorts implements OtherHosts {
   }
 }
 
-function cookieOf({ headers }: IncomingMessage): string {
-  const cookies = (headers.cookie ?? "").split(";").map((cookie) => cookie.trim());
-  const found = cookies.find((cookie) => /^(__Host-)?forage-port=/.test(cookie));
-  return found?.slice(found.indexOf("=") + 1) ?? "";
+/** Browsers take a cookie with this prefix from its own host only, and only over TLS. */
+function cookieName(proto: Arrival["proto"]): string {
+  return proto === "https" ? "__Host-forage-port" : "forage-port";
+}
+
+/**
+ * Returns all values of the cookie. Without TLS, a pod under the same domain can set one that browsers send to this host too, and
+ * before its own.
+ */
+function secretsOf({ headers, socket }: IncomingMessage): string[] {
+  const prefix = `${cookieName("encrypted" in socket ? "https" : "http")}=`;
+  return (headers.cookie ?? "")
+    .split(";")
+    .map((cookie) => cookie.trim())
+    .filter((cookie) => cookie.startsWith(prefix) && cookie.length === prefix.length + SECRET_LENGTH)
+    .slice(0, MAX_SECRETS)
+    .map((cookie) => cookie.slice(prefix.length));
 }
 
 /** Reports whether a page of another host sends the request. A link may lead here from anywhere. */
