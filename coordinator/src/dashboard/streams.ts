@@ -1,6 +1,6 @@
 import { CoordinatorError } from "../errors.ts";
 import { callerName } from "../rpc/caller.ts";
-import { CallerShares } from "../rpc/caller-shares.ts";
+import { Shares } from "../rpc/shares.ts";
 import type { TokenWatch } from "../rpc/token-watch.ts";
 import type { Identified } from "./guard.ts";
 
@@ -31,10 +31,10 @@ export class Streams {
   readonly #options: StreamsOptions;
   /** Keyed by the signal of the session. */
   readonly #open = new Map<AbortSignal, number>();
-  readonly #places = new CallerShares({
+  readonly #places = new Shares({
     what: "streams of dashboards that are open",
     total: MAX_STREAMS,
-    ofCaller: MAX_STREAMS_OF_CALLER,
+    ofUser: MAX_STREAMS_OF_CALLER,
   });
 
   constructor(options: StreamsOptions) {

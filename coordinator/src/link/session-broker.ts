@@ -1,7 +1,7 @@
 import type { ServeRequest, ServeResponse, SessionRequest } from "@forage/proto/forage/agent/v1/agent";
 import { CoordinatorError } from "../errors.ts";
 import type { CallContext } from "../rpc/caller.ts";
-import { CallerShares } from "../rpc/caller-shares.ts";
+import { Shares } from "../rpc/shares.ts";
 import type { Clock } from "../time/clock.ts";
 import { Channel } from "./channel.ts";
 import type { Sessions } from "./sessions.ts";
@@ -41,10 +41,10 @@ interface Waiting {
 export class SessionBroker {
   readonly #options: SessionBrokerOptions;
   readonly #waiting = new Map<string, Waiting>();
-  readonly #places = new CallerShares({
+  readonly #places = new Shares({
     what: "log and exec sessions that are open",
     total: MAX_TUNNELS,
-    ofCaller: MAX_TUNNELS_OF_CALLER,
+    ofUser: MAX_TUNNELS_OF_CALLER,
   });
 
   constructor(options: SessionBrokerOptions) {

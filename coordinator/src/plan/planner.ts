@@ -1,6 +1,6 @@
 import type { PlanResponse, UpdateRolloutRequest } from "@forage/proto/forage/operator/v1/operator";
 import type { ApplyResourcesRequest } from "@forage/proto/forest/v1/forage";
-import { CallerShares } from "../rpc/caller-shares.ts";
+import { Shares } from "../rpc/shares.ts";
 import { type PlanOptions, planApply, planRollout } from "./plan-apply.ts";
 
 /** Each plan copies the fleet while it runs. Waiting plans cost no memory. */
@@ -15,10 +15,10 @@ export interface PlannerOptions extends Omit<PlanOptions, "nowMs"> {
 export class Planner {
   readonly #options: PlannerOptions;
   #last: Promise<unknown> = Promise.resolve();
-  readonly #places = new CallerShares({
+  readonly #places = new Shares({
     what: "plans and trials that wait for their turn",
     total: MAX_WAITING,
-    ofCaller: MAX_WAITING_OF_CALLER,
+    ofUser: MAX_WAITING_OF_CALLER,
   });
 
   constructor(options: PlannerOptions) {

@@ -10,8 +10,8 @@ import { CoordinatorError } from "../../errors.ts";
 import type { SessionBroker } from "../../link/session-broker.ts";
 import { assertNamespace } from "../../rpc/access.ts";
 import { type CallContext, callerName } from "../../rpc/caller.ts";
-import { CallerShares } from "../../rpc/caller-shares.ts";
 import type { Handlers } from "../../rpc/serve.ts";
+import { Shares } from "../../rpc/shares.ts";
 import type { ClusterView } from "../../state/cluster-view.ts";
 import type { PutOptions } from "../objects/put.ts";
 import { notFound } from "../objects/remove.ts";
@@ -53,7 +53,7 @@ async function* pushImage(
   requests: AsyncIterable<wire.PushImageRequest>,
   context: CallContext,
   options: ImageOptions,
-  slots: CallerShares,
+  slots: Shares,
 ): AsyncGenerator<wire.PushImageResponse> {
   const incoming = requests[Symbol.asyncIterator]();
   const start = (await firstOf(incoming))?.frame;
@@ -103,7 +103,7 @@ async function* copyImage(
   { node, namespace, image, fromNode, pullSecrets }: wire.PrefetchImageRequest,
   context: CallContext,
   options: ImageOptions,
-  slots: CallerShares,
+  slots: Shares,
 ): AsyncGenerator<wire.PrefetchImageResponse> {
   if (namespace === "") throw new CoordinatorError("INVALID", "namespace must not be empty");
   validateImage(image, "image");
@@ -194,10 +194,10 @@ function credential(namespace: string, name: string, { state, vault }: ImageOpti
   return { name, server: text("server"), username: text("username"), password: text("password") };
 }
 
-export function pushShares(): CallerShares {
-  return new CallerShares({
+export function pushShares(): Shares {
+  return new Shares({
     what: "pushes of images that are under way",
     total: PUSHES_MAX,
-    ofCaller: PUSHES_OF_CALLER_MAX,
+    ofUser: PUSHES_OF_CALLER_MAX,
   });
 }

@@ -3,11 +3,11 @@ import type { Duplex } from "node:stream";
 import type { Clock } from "@forage/common/clock";
 import { LOGIN_PATH, verifyLoginCode } from "@forage/identity/workspace-login";
 import type { DialPod, PodPlace } from "../../forwarding/dial-pod.ts";
-import { FairShares } from "../../forwarding/fair-shares.ts";
 import type { Arrival, ForwardRules } from "../../forwarding/forward-headers.ts";
 import { forwardRequest, refuse } from "../../forwarding/forward-request.ts";
 import { forwardUpgrade, refuseUpgrade } from "../../forwarding/forward-upgrade.ts";
 import { PodAgent } from "../../forwarding/pod-agent.ts";
+import { Shares } from "../../rpc/shares.ts";
 import type { AccessStats, RefusalReason } from "../access/access-stats.ts";
 import type { ActivityMeter } from "../access/activity-meter.ts";
 import type { UsedCodes } from "../access/used-codes.ts";
@@ -77,14 +77,19 @@ export class Ingress {
   readonly #options: IngressOptions;
   readonly #patterns: HostPatterns;
   readonly #agent: PodAgent;
-  readonly #shares: FairShares;
+  readonly #shares: Shares;
   readonly #visits = new OpenVisits();
 
   constructor(options: IngressOptions) {
     this.#options = options;
     this.#patterns = new HostPatterns(options.templates);
     this.#agent = new PodAgent(options.dial, CONNECTIONS_PER_PORT, options.clock);
-    this.#shares = new FairShares({ places: PLACES, placesPerUser: options.connectionsPerWorkspace });
+    this.#shares = new Shares({
+      what: "requests to workspaces",
+      total: PLACES,
+      ofUser: options.connectionsPerWorkspace,
+      isFair: true,
+    });
   }
 
   /** Cuts the open requests and WebSockets of a workspace that changed, if their visitors may no longer reach it. */
@@ -168,7 +173,7 @@ export class Ingress {
       };
     if (workspace.pod === undefined)
       return { status: 503, reason: "no-node", message: "the workspace has no node yet" };
-    const giveBack = this.#shares.take(workspace.instanceId);
+    const giveBack = this.#shares.tryTake(workspace.instanceId);
     return giveBack === undefined ? TOO_MANY : { workspace, pod: workspace.pod, port, giveBack };
   }
 

@@ -3,7 +3,7 @@ import type { Log } from "@forage/common/log";
 import { messageOf } from "@forage/common/message-of";
 import type { AuthContext, ClientInfo, Connection, ServerChannel, TcpipRequestInfo } from "ssh2";
 import type { DialPod, OpenInPod } from "../../forwarding/dial-pod.ts";
-import { FairShares } from "../../forwarding/fair-shares.ts";
+import { Shares } from "../../rpc/shares.ts";
 import type { AccessStats } from "../access/access-stats.ts";
 import type { ActivityMeter } from "../access/activity-meter.ts";
 import type { ReachableWorkspace, WorkspaceDirectory } from "../access/workspace-directory.ts";
@@ -59,12 +59,17 @@ interface ForwardRequest {
 export class SshGateway {
   readonly #options: SshGatewayOptions;
   readonly #connections = new Map<Connection, Login | undefined>();
-  readonly #shares: FairShares;
+  readonly #shares: Shares;
 
   constructor(options: SshGatewayOptions) {
     this.#options = options;
     const { channelPlaces: places = CHANNEL_PLACES } = options;
-    this.#shares = new FairShares({ places, placesPerUser: CHANNELS_PER_WORKSPACE });
+    this.#shares = new Shares({
+      what: "SSH channels of workspaces",
+      total: places,
+      ofUser: CHANNELS_PER_WORKSPACE,
+      isFair: true,
+    });
   }
 
   /** Serves one connection. */
@@ -142,7 +147,7 @@ export class SshGateway {
     const channels = new Set<() => void>();
     /** Takes a place for a channel. Returns how to give it back; undefined: there are too many. */
     const take = (): (() => void) | undefined => {
-      const giveBack = channels.size < MAX_CHANNELS ? this.#shares.take(instanceId) : undefined;
+      const giveBack = channels.size < MAX_CHANNELS ? this.#shares.tryTake(instanceId) : undefined;
       if (giveBack === undefined) {
         stats.refused("ssh", "too-many");
         return undefined;
