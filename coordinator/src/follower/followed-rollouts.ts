@@ -1,5 +1,5 @@
 import type { RolloutSource } from "../api/forage/watch-rollout.ts";
-import { concernedRollouts } from "../control/rollout/concerned.ts";
+import { visitConcerned } from "../control/rollout/concerned.ts";
 import { RolloutLook, type RolloutLookOptions, unsettled } from "../control/rollout/look.ts";
 import type { ResourceProgress } from "../control/rollout/progress-input.ts";
 
@@ -20,7 +20,9 @@ export class FollowedRollouts implements RolloutSource {
     this.#look = new RolloutLook(options);
     this.#unsubscribe = options.state.subscribe((changes) => {
       if (this.#watchers.size === 0) return;
-      for (const id of concernedRollouts(changes, options.state)) this.#changed(id);
+      const ids = new Set<string>();
+      for (const change of changes) visitConcerned(change, options.state, (id) => ids.add(id));
+      for (const id of ids) this.#changed(id);
     });
   }
 

@@ -1,47 +1,48 @@
 import { workloadKey } from "../../model/workload.ts";
 import type { ClusterView } from "../../state/cluster-view.ts";
-import type { Change, RolloutEntry } from "../../state/entries.ts";
+import type { Change, PodEntry, RolloutEntry } from "../../state/entries.ts";
 
 type State = Pick<ClusterView, "activeRollouts" | "activeRolloutsOf" | "servicesTargeting">;
 
-/** Returns the ids of the rollouts whose progress may change with these changes of the view. */
-export function concernedRollouts(changes: readonly Change[], state: State): ReadonlySet<string> {
-  return new Set(changes.flatMap((change) => concernedBy(change, state)));
+/** A resource of a namespace. */
+export interface Target {
+  readonly namespace: string;
+  readonly kind: string;
+  readonly name: string;
 }
 
-/** Returns the rollouts of the workload, and of the services that lead to it. */
-function rolloutsOfWorkload(
-  { namespace, kind, name }: { readonly namespace: string; readonly kind: string; readonly name: string },
-  state: State,
-): readonly string[] {
-  const services = state.servicesTargeting(workloadKey(namespace, kind, name));
-  return [
-    ...rolloutsOf(namespace, kind, name, state),
-    ...services.flatMap((service) => rolloutsOf(namespace, "service", service.record.name, state)),
-  ];
-}
+/**
+ * Called with the id of each rollout whose progress may have changed, and the resource of it whose evaluation is out of date:
+ * "all" of them, or "none" if only states have changed that are stored.
+ */
+export type VisitRollout = (id: string, outdated: Target | "all" | "none") => void;
 
-function concernedBy(change: Change, state: State): readonly string[] {
+/** Visits the active rollouts that a change of the view concerns, some perhaps several times. */
+export function visitConcerned(change: Change, state: State, visit: VisitRollout): void {
   switch (change.kind) {
     case "pod": {
-      const record = (change.after ?? change.before)?.record;
-      if (record === undefined) return [];
-      const { namespace, workloadKind: kind, workloadName: name } = record;
-      return rolloutsOfWorkload({ namespace, kind, name }, state);
+      const pod = change.after ?? change.before;
+      if (pod !== undefined) visitRolloutsOfPod(pod, state, visit);
+      return;
     }
     case "resource": {
       const record = (change.after ?? change.before)?.record;
-      return record === undefined ? [] : rolloutsOf(record.namespace, record.kind, record.name, state);
+      if (record !== undefined) visitRolloutsOf(record, state, visit);
+      return;
     }
     case "workload-status": {
       const record = (change.after ?? change.before)?.record;
-      return record === undefined ? [] : rolloutsOfWorkload(record, state);
+      // A service may have waited for the end of its target's attempt.
+      if (record !== undefined) visitRolloutsOfWorkload(record, state, visit);
+      return;
     }
     case "rollout":
-      return change.after === undefined ? [] : supersededBy(change.after, state);
+      if (change.after !== undefined) visitSuperseded(change.before, change.after, state, visit);
+      return;
     case "node":
-      if (change.before?.health.ready === change.after?.health.ready) return [];
-      return state.activeRollouts().map(({ id }) => id);
+      if (change.before?.health.ready !== change.after?.health.ready)
+        for (const { id } of state.activeRollouts()) visit(id, "all");
+      return;
     // Its effects on workloads arrive as changes of the workloads.
     case "object":
     case "kept-pod":
@@ -50,21 +51,39 @@ function concernedBy(change: Change, state: State): readonly string[] {
     case "service-address":
     case "api-token":
     case "namespace":
-      return [];
+      return;
     default:
-      return change satisfies never;
+      change satisfies never;
   }
 }
 
-/** Returns the rollout and those that it may supersede because they name the same resources. */
-function supersededBy({ id, record }: RolloutEntry, state: State): readonly string[] {
-  if (record.finished) return [id];
-  return [
-    id,
-    ...record.resources.flatMap(({ kind, name }) => rolloutsOf(record.namespace, kind, name, state)),
-  ];
+/** Visits the rollouts of the pod's workload, and of the services that lead to it. */
+export function visitRolloutsOfPod({ record }: PodEntry, state: State, visit: VisitRollout): void {
+  const { namespace, workloadKind: kind, workloadName: name } = record;
+  visitRolloutsOfWorkload({ namespace, kind, name }, state, visit);
 }
 
-function rolloutsOf(namespace: string, kind: string, name: string, state: State): readonly string[] {
-  return state.activeRolloutsOf(namespace, kind, name).map(({ id }) => id);
+/** Visits the rollouts that name the resource. */
+export function visitRolloutsOf({ namespace, kind, name }: Target, state: State, visit: VisitRollout): void {
+  for (const { id } of state.activeRolloutsOf(namespace, kind, name)) visit(id, { namespace, kind, name });
+}
+
+function visitRolloutsOfWorkload(workload: Target, state: State, visit: VisitRollout): void {
+  const { namespace, kind, name } = workload;
+  visitRolloutsOf(workload, state, visit);
+  for (const { record } of state.servicesTargeting(workloadKey(namespace, kind, name)))
+    visitRolloutsOf({ namespace: record.namespace, kind: "service", name: record.name }, state, visit);
+}
+
+/** Visits the rollout, and if it is new those that it may supersede because they name the same resources. */
+function visitSuperseded(
+  before: RolloutEntry | undefined,
+  { id, record }: RolloutEntry,
+  state: State,
+  visit: VisitRollout,
+): void {
+  visit(id, "none");
+  if (record.finished || before !== undefined) return;
+  const { namespace } = record;
+  for (const { kind, name } of record.resources) visitRolloutsOf({ namespace, kind, name }, state, visit);
 }

@@ -13,6 +13,7 @@ import { Loop } from "../loop.ts";
 import type { RolloutView } from "../workload/rollout-view.ts";
 import { tryWrite, write } from "../write.ts";
 import { yieldMsOf } from "../yield-time.ts";
+import { type VisitRollout, visitConcerned, visitRolloutsOf, visitRolloutsOfPod } from "./concerned.ts";
 import { EvaluationCache, FULL_EVALUATION_MS } from "./evaluation-cache.ts";
 import { RolloutLook, type RolloutLookOptions, unsettled } from "./look.ts";
 import { isTerminal } from "./progress.ts";
@@ -92,20 +93,13 @@ export class RolloutController {
 
   /** A pod's reason for waiting changed, which is not in the store. */
   wakeForPod(pod: PodEntry): void {
-    const { namespace, workloadKind, workloadName } = pod.record;
-    this.#wakeRolloutsOf(namespace, workloadKind, workloadName);
-    this.#wakeServicesOf(pod.workloadKey);
-  }
-
-  #wakeServicesOf(workload: string): void {
-    for (const { record } of this.#options.state.servicesTargeting(workload))
-      this.#wakeRolloutsOf(record.namespace, "service", record.name);
+    visitRolloutsOfPod(pod, this.#options.state, this.#wake);
   }
 
   /** Wakes the rollouts of a workload whose hold has changed, because holds are not in the store. */
   wakeForWorkload(key: string): void {
     const [namespace = "", kind = "", name = ""] = key.split("/");
-    this.#wakeRolloutsOf(namespace, kind, name);
+    visitRolloutsOf({ namespace, kind, name }, this.#options.state, this.#wake);
   }
 
   async close(): Promise<void> {
@@ -115,63 +109,17 @@ export class RolloutController {
 
   #wakeFor(changes: readonly Change[]): void {
     for (const change of changes) {
-      switch (change.kind) {
-        case "pod":
-          this.wakeForPod((change.after ?? change.before) as PodEntry);
-          break;
-        case "resource": {
-          const record = (change.after ?? change.before)?.record;
-          if (record !== undefined) this.#wakeRolloutsOf(record.namespace, record.kind, record.name);
-          break;
-        }
-        case "rollout":
-          if (change.after !== undefined) this.#wakeForRollout(change.before, change.after);
-          break;
-        case "node":
-          if (change.before?.health.ready === change.after?.health.ready) break;
-          for (const { id } of this.#options.state.activeRollouts()) {
-            this.#evaluations.forget(id);
-            this.#loop.wake(id);
-          }
-          break;
-        // Its effects on workloads arrive as changes of the workloads.
-        case "object":
-        case "kept-pod":
-        case "revision":
-        case "scale":
-        case "service-address":
-        case "api-token":
-        case "namespace":
-          break;
-        case "workload-status": {
-          const record = (change.after ?? change.before)?.record;
-          if (record === undefined) break;
-          this.#wakeRolloutsOf(record.namespace, record.kind, record.name);
-          // A service may have waited for the end of its target's attempt.
-          this.#wakeServicesOf(workloadKey(record.namespace, record.kind, record.name));
-          break;
-        }
-        default:
-          change satisfies never;
-      }
+      visitConcerned(change, this.#options.state, this.#wake);
+      if (change.kind === "rollout" && change.after?.record.finished === true)
+        this.#retention.wake(change.after.record.namespace);
     }
   }
 
-  /** Wakes the rollout and those that it may supersede because they name the same resources. */
-  #wakeForRollout(before: RolloutEntry | undefined, { id, record }: RolloutEntry): void {
+  readonly #wake: VisitRollout = (id, outdated) => {
+    if (outdated === "all") this.#evaluations.forget(id);
+    else if (outdated !== "none") this.#evaluations.forgetResource(id, outdated.kind, outdated.name);
     this.#loop.wake(id);
-    if (record.finished) this.#retention.wake(record.namespace);
-    // Once it is known to the others, only its own states change.
-    else if (before === undefined)
-      for (const { kind, name } of record.resources) this.#wakeRolloutsOf(record.namespace, kind, name);
-  }
-
-  #wakeRolloutsOf(namespace: string, kind: string, name: string): void {
-    for (const { id } of this.#options.state.activeRolloutsOf(namespace, kind, name)) {
-      this.#evaluations.forgetResource(id, kind, name);
-      this.#loop.wake(id);
-    }
-  }
+  };
 
   async #reconcile(id: string): Promise<number | undefined> {
     const rollout = this.#options.state.rollout(id);
