@@ -1,43 +1,31 @@
-import { PodPhase, PodStatus, PodTemplate } from "@forage/proto/forage/agent/v1/agent";
-import {
-  AttemptState,
-  NodeRecord,
-  PodRecord,
-  PodStatusRecord,
-  ResourceRecord,
-  RevisionRecord,
-  WorkloadStatusRecord,
-} from "@forage/proto/forage/store/v1/store";
+import { AttemptState, ResourceRecord } from "@forage/proto/forage/store/v1/store";
 import { ForageResource } from "@forage/proto/forest/v1/forage";
 import { ActingTime } from "../../coordinator/src/acting-time/acting-time.ts";
-import { templateRefOf, templateWrite } from "../../coordinator/src/control/pod-writes.ts";
 import { nextEvaluationMs, planWorkload } from "../../coordinator/src/control/workload/plan.ts";
 import { prefetchRequest } from "../../coordinator/src/control/workload/prefetch-status.ts";
 import { rolloutView } from "../../coordinator/src/control/workload/rollout-view.ts";
 import { workloadInput } from "../../coordinator/src/control/workload/view-input.ts";
-import { encodePod, encodeRecord } from "../../coordinator/src/model/codec.ts";
-import {
-  nodeKey,
-  podKey,
-  resourceKey,
-  revisionKey,
-  statusKey,
-  workloadStatusKey,
-} from "../../coordinator/src/model/keys.ts";
 import { toTimestamp } from "../../coordinator/src/model/timestamp.ts";
-import { type Workload, workloadKey, workloadOf } from "../../coordinator/src/model/workload.ts";
+import { workloadKey, workloadOf } from "../../coordinator/src/model/workload.ts";
 import { ClusterView } from "../../coordinator/src/state/cluster-view.ts";
 import { loadClusterView } from "../../coordinator/src/state/load-view.ts";
 import { createMemoryStore, type Op, type Store } from "../../coordinator/src/store/index.ts";
 import { systemClock } from "../../coordinator/src/time/clock.ts";
+import {
+  attemptOp,
+  KIND,
+  NAMESPACE,
+  nodeOp,
+  OPS_AT_ONCE,
+  podOps,
+  resourceOp,
+  revisionOp,
+} from "./stored-records.ts";
 
-const NAMESPACE = "bench";
-const KIND = "container_service";
 const NAME = "web";
 /** A rollout of many pods takes hundreds of looks: the code is compiled early in it. */
 const WARM_UPS = 30;
 const LOOKS = 41;
-const OPS_AT_ONCE = 100;
 
 /**
  * Measures what the workload's and the rollout's controllers compute when a pod of a half-rolled service changes. Half of the
@@ -89,12 +77,6 @@ function fleetOps(replicas: number, nodes: number, nowMs: number): Op[] {
   ];
   const [old, present] = [workloadOf(before), workloadOf(after)];
   if (old === undefined || present === undefined) throw new Error("the resource has no pods");
-  const ops: Op[] = [put(resourceKey(NAMESPACE, KIND, NAME), encodeRecord(ResourceRecord, after))];
-  for (const [number, record, workload] of [
-    [1, before, old],
-    [2, after, present],
-  ] as const)
-    ops.push(put(revisionKey(NAMESPACE, KIND, NAME, number), revisionOf(number, record, workload)));
   const now = toTimestamp(nowMs);
   const attempt = {
     generation: 2n,
@@ -105,18 +87,18 @@ function fleetOps(replicas: number, nodes: number, nowMs: number): Op[] {
     progressedAt: now,
     progress: replicas,
   };
-  const status = { $case: "containerService", value: { paused: false, attempt } } as const;
-  const decided = WorkloadStatusRecord.fromPartial({ namespace: NAMESPACE, kind: KIND, name: NAME, status });
-  ops.push(put(workloadStatusKey(NAMESPACE, KIND, NAME), encodeRecord(WorkloadStatusRecord, decided)));
-  for (let index = 0; index < nodes; index++) {
-    const node = NodeRecord.fromPartial({ name: `n${index}`, serials: ["01"] });
-    ops.push(put(nodeKey(node.name), encodeRecord(NodeRecord, node)));
-  }
   const half = replicas / 2;
   const quarter = replicas / 4;
-  ops.push(...podsOf(old, half, () => true, nodes, nowMs));
-  ops.push(...podsOf(present, half + quarter, (index) => index < quarter, nodes, nowMs));
-  return ops;
+  const pods = { name: NAME, first: 0, nodes, nowMs, observedMs: nowMs - 60_000 };
+  return [
+    resourceOp(after),
+    revisionOp(before, old, 1, true),
+    revisionOp(after, present, 2, false),
+    attemptOp(NAME, attempt),
+    ...Array.from({ length: nodes }, (_, index) => nodeOp(`n${index}`)),
+    ...podOps({ ...pods, workload: old, count: half, isReady: () => true }),
+    ...podOps({ ...pods, workload: present, count: half + quarter, isReady: (index) => index < quarter }),
+  ];
 }
 
 function resourceOf(image: string, generation: bigint, replicas: number): ResourceRecord {
@@ -131,82 +113,6 @@ function resourceOf(image: string, generation: bigint, replicas: number): Resour
     specHash: image,
     generation,
   });
-}
-
-function revisionOf(
-  number: number,
-  { resource, specHash }: ResourceRecord,
-  { templateHash }: Workload,
-): Uint8Array {
-  const good = number === 1;
-  return encodeRecord(
-    RevisionRecord,
-    RevisionRecord.fromPartial({
-      namespace: NAMESPACE,
-      kind: KIND,
-      name: NAME,
-      number,
-      resource,
-      specHash,
-      templateHash,
-      good,
-    } as object),
-  );
-}
-
-function podsOf(
-  of: Workload,
-  count: number,
-  ready: (index: number) => boolean,
-  nodes: number,
-  nowMs: number,
-): Op[] {
-  const template = PodTemplate.fromPartial(of.template);
-  const templateRef = templateRefOf(template);
-  const pods = Array.from({ length: count }, (_, index) => {
-    const pod = `${NAME}-${of.templateHash.slice(0, 6)}-${index}`;
-    return PodRecord.fromPartial({
-      uid: pod,
-      namespace: NAMESPACE,
-      name: pod,
-      workloadKind: KIND,
-      workloadName: NAME,
-      templateRef,
-      templateHash: of.templateHash,
-      node: `n${index % nodes}`,
-      createdAt: toTimestamp(nowMs),
-      boundAt: toTimestamp(nowMs),
-    });
-  });
-  return [
-    ...templateWrite({ namespace: NAMESPACE, kind: KIND, name: NAME, template }, templateRef).ops,
-    ...pods.map((pod) => put(podKey(NAMESPACE, pod.name), encodePod(pod))),
-    ...pods.map((pod, index) => statusOp(pod, ready(index), nowMs - 60_000)),
-  ];
-}
-
-function statusOp({ uid, name: pod, node }: PodRecord, ready: boolean, nowMs: number): Op {
-  const container = { name: "main", ready, state: { $case: "running", value: {} } };
-  const status = PodStatus.fromPartial({
-    uid,
-    namespace: NAMESPACE,
-    name: pod,
-    phase: PodPhase.RUNNING,
-    ready,
-    containers: [container],
-  } as object);
-  const at = toTimestamp(nowMs);
-  const record = PodStatusRecord.fromPartial({
-    node,
-    status,
-    observedAt: at,
-    readySince: ready ? at : undefined,
-  });
-  return put(statusKey(NAMESPACE, pod), encodeRecord(PodStatusRecord, record));
-}
-
-function put(key: string, value: Uint8Array): Op {
-  return { kind: "put", key, value };
 }
 
 async function writeAll(store: Store, ops: readonly Op[]): Promise<void> {

@@ -1,27 +1,8 @@
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { PodPhase, PodStatus, PodTemplate } from "@forage/proto/forage/agent/v1/agent";
-import {
-  AttemptState,
-  NodeRecord,
-  NodeStatusRecord,
-  PodRecord,
-  PodStatusRecord,
-  ResourceRecord,
-  RevisionRecord,
-  WorkloadStatusRecord,
-} from "@forage/proto/forage/store/v1/store";
-import { templateRefOf, templateWrite } from "../../coordinator/src/control/pod-writes.ts";
-import { encodePod, encodeRecord } from "../../coordinator/src/model/codec.ts";
-import {
-  nodeKey,
-  podKey,
-  reportKey,
-  resourceKey,
-  revisionKey,
-  statusKey,
-  workloadStatusKey,
-} from "../../coordinator/src/model/keys.ts";
+import { AttemptState, NodeStatusRecord, ResourceRecord } from "@forage/proto/forage/store/v1/store";
+import { encodeRecord } from "../../coordinator/src/model/codec.ts";
+import { reportKey } from "../../coordinator/src/model/keys.ts";
 import { toTimestamp } from "../../coordinator/src/model/timestamp.ts";
 import { workloadOf } from "../../coordinator/src/model/workload.ts";
 import { type Op, openLevelStore } from "../../coordinator/src/store/index.ts";
@@ -30,10 +11,18 @@ import { anonymousMb, cpuSeconds, residentMb } from "../apply/process-cost.ts";
 import { requestsFor } from "./apply-pods.ts";
 import { startCoordinatorProcess } from "./coordinator-process.ts";
 import { helloOf } from "./pod-answers.ts";
+import {
+  attemptOp,
+  KIND,
+  NAMESPACE,
+  nodeOp,
+  OPS_AT_ONCE,
+  podOps,
+  put,
+  resourceOp,
+  revisionOp,
+} from "./stored-records.ts";
 
-const NAMESPACE = "bench";
-const KIND = "container_service";
-const OPS_AT_ONCE = 100;
 /** Writes that wait for the disk together. */
 const TXNS_AT_ONCE = 50;
 const SETTLE_MS = 3_000;
@@ -109,11 +98,11 @@ async function seed(dir: string, nodes: number, pods: number): Promise<void> {
 function* opsOf(nodes: number, pods: number, nowMs: number): Generator<Op> {
   for (let index = 0; index < nodes; index++) {
     const name = `n${index}`;
-    yield put(nodeKey(name), encodeRecord(NodeRecord, NodeRecord.fromPartial({ name, serials: ["01"] })));
+    yield nodeOp(name);
     const report = { name, report: helloOf(name).node, observedAt: toTimestamp(nowMs) };
     yield put(reportKey(name), encodeRecord(NodeStatusRecord, NodeStatusRecord.fromPartial(report)));
   }
-  let at = 0;
+  let first = 0;
   for (const { resources } of pods === 0 ? [] : requestsFor(pods))
     for (const resource of resources) {
       const record = ResourceRecord.fromPartial({
@@ -125,8 +114,8 @@ function* opsOf(nodes: number, pods: number, nowMs: number): Generator<Op> {
         generation: 1n,
         createdAt: toTimestamp(nowMs),
       });
-      yield* serviceOps(record, nodes, at, nowMs);
-      at += workloadOf(record)?.replicas ?? 0;
+      yield* serviceOps(record, nodes, first, nowMs);
+      first += workloadOf(record)?.replicas ?? 0;
     }
 }
 
@@ -136,75 +125,16 @@ function* serviceOps(record: ResourceRecord, nodes: number, first: number, nowMs
   const workload = workloadOf(record);
   if (workload === undefined) throw new Error("the resource has no pods");
   const { templateHash, replicas } = workload;
-  const template = PodTemplate.fromPartial(workload.template);
-  const templateRef = templateRefOf(template);
-  const of = { namespace: NAMESPACE, kind: KIND, name };
-  yield put(resourceKey(NAMESPACE, KIND, name), encodeRecord(ResourceRecord, record));
-  const revision = {
-    ...of,
-    number: 1,
-    resource: record.resource,
-    specHash: "hash",
-    templateHash,
-    good: true,
-  };
-  yield put(
-    revisionKey(NAMESPACE, KIND, name, 1),
-    encodeRecord(RevisionRecord, RevisionRecord.fromPartial(revision)),
-  );
-  const now = toTimestamp(nowMs);
-  const attempt = {
-    generation: 1n,
-    templateHash,
-    revision: 1,
-    state: AttemptState.SUCCEEDED,
-    startedAt: now,
-  };
-  const status = { $case: "containerService", value: { paused: false, attempt } } as const;
-  yield put(
-    workloadStatusKey(NAMESPACE, KIND, name),
-    encodeRecord(WorkloadStatusRecord, WorkloadStatusRecord.fromPartial({ ...of, status })),
-  );
-  yield* templateWrite({ ...of, template }, templateRef).ops;
-  for (let index = 0; index < replicas; index++) {
-    const pod = PodRecord.fromPartial({
-      uid: `8c6976e5-b541-0415-${String(first + index).padStart(12, "0")}`,
-      namespace: NAMESPACE,
-      name: `${name}-${templateHash.slice(0, 6)}-${index}`,
-      workloadKind: KIND,
-      workloadName: name,
-      templateRef,
-      templateHash,
-      node: `n${(first + index) % nodes}`,
-      createdAt: now,
-      boundAt: now,
-    });
-    yield put(podKey(NAMESPACE, pod.name), encodePod(pod));
-    yield put(statusKey(NAMESPACE, pod.name), encodeRecord(PodStatusRecord, statusOf(pod, nowMs)));
-  }
-}
-
-function statusOf({ uid, name, node, templateHash }: PodRecord, nowMs: number): PodStatusRecord {
-  const at = toTimestamp(nowMs);
-  const container = {
-    name: "main",
-    ready: true,
-    state: { $case: "running", value: { startedAt: at } },
-  } as const;
-  const status = PodStatus.fromPartial({
-    uid,
-    namespace: NAMESPACE,
-    name,
-    specHash: templateHash,
-    phase: PodPhase.RUNNING,
-    ready: true,
-    podIp: "10.0.0.1",
-    containers: [container],
-    hostPorts: [{ container: "main", containerPort: 8080, protocol: "TCP", hostPort: 20_000 }],
+  yield resourceOp(record);
+  yield revisionOp(record, workload, 1, true);
+  const state = AttemptState.SUCCEEDED;
+  yield attemptOp(name, {
+    ...{ generation: 1n, templateHash, revision: 1, state },
+    startedAt: toTimestamp(nowMs),
   });
-  return { node, status, observedAt: at, readySince: at };
-}
-
-function put(key: string, value: Uint8Array): Op {
-  return { kind: "put", key, value };
+  yield* podOps({
+    ...{ name, workload, count: replicas, first, nodes, nowMs },
+    isReady: () => true,
+    observedMs: nowMs,
+  });
 }
