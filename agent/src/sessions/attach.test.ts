@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readlinkSync } from "node:fs";
+import { readdirSync, readlinkSync } from "node:fs";
 import { test } from "node:test";
 import { until } from "../../test/until.ts";
 import { inputOpener } from "./container-input.ts";
@@ -84,6 +84,33 @@ test("writes to a pipe that only the program holds, and to nothing else", async 
   const file = await start("exec sleep 100");
   await assert.rejects(file.open(), /replaced its standard input/);
 });
+
+test("closes a pipe whose process may no longer be the container's", async (t) => {
+  const child = spawn("sh", ["-c", `${OPEN} rm -r "$d"; exec cat`], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  t.after(() => void child.kill("SIGKILL"));
+  await until("the pipe has no name", () => /deleted/.test(linkOf(child.pid)));
+  for (const later of [undefined, 1]) {
+    const pids = [child.pid, later];
+    await assert.rejects(inputOpener(async () => pids.shift())("c1", signal), /the container has ended/);
+    assert.equal(pids.length, 0);
+  }
+  // A pipe that is open at another process would keep the program from its end.
+  const link = linkOf(child.pid);
+  await until("no descriptor is left", () => !ownLinks().includes(link));
+});
+
+/** Returns what the descriptors of this process lead to. */
+function ownLinks(): string[] {
+  return readdirSync("/proc/self/fd").flatMap((fd) => {
+    try {
+      return [readlinkSync(`/proc/self/fd/${fd}`)];
+    } catch {
+      return [];
+    }
+  });
+}
 
 function linkOf(pid: number | undefined): string {
   return readlinkSync(`/proc/${pid}/fd/0`);

@@ -22,7 +22,11 @@ export function inputOpener(
     const path = `/proc/${pid}/fd/0`;
     // The program may have opened something else in its place, which must not even be opened for writing.
     assertOwnPipe(await stat(path));
-    return await pipeOf(await promisify(open)(path, constants.O_WRONLY | constants.O_NONBLOCK));
+    const input = await pipeOf(await promisify(open)(path, constants.O_WRONLY | constants.O_NONBLOCK));
+    // The container may have ended in between, and the number of its process may have become another container's.
+    if ((await pidOf(containerId, signal)) === pid) return input;
+    input.close();
+    throw new Error("the container has ended");
   };
 }
 

@@ -49,6 +49,23 @@ test("keeps the newest samples, oldest first, and no more than its ring holds", 
   assert.equal(clock.pending, 0);
 });
 
+test("restarts that a report lacks for a moment don't count again", () => {
+  const { clock, fed, history } = aHistory({});
+  const report = (...counts: readonly number[]): void => {
+    const containers = counts.map((restartCount, at) => ({ name: `c${at}`, restartCount }));
+    fed.put({ pods: [aPod({ status: { ready: true, containers } })] });
+    clock.advance(INTERVAL_MS);
+  };
+  clock.advance(FIRST_MS);
+  report(3, 4);
+  report();
+  report(3);
+  report(3, 4);
+  report(4, 4);
+  assert.deepEqual(history.fleet().series.restarts, [null, 7, 0, 0, 0, 1]);
+  history.close();
+});
+
 test("samples autoscaled workloads while they are autoscaled, up to a limit", () => {
   const names = Array.from({ length: MAX_SCALED_WORKLOADS + 1 }, (_, index) => `w${1_000 + index}`);
   const { clock, desired, history } = aHistory({ resources: names.map((name) => aWorkloadEntry({ name })) });

@@ -35,6 +35,7 @@ export class History {
   readonly #options: HistoryOptions;
   readonly #fleet = new SampleRing({ names: FLEET_SERIES, ...RING });
   readonly #restarts = new Increases();
+  #restartCounts: ReadonlyMap<string, number> = new Map();
   readonly #traffic: GatewayTraffic;
   /** Keyed by `namespace/name`. */
   readonly #scaled = new Map<string, SampleRing<ScalingSeries>>();
@@ -69,10 +70,11 @@ export class History {
   #take(): void {
     const { state, clock } = this.#options;
     const nowMs = clock.nowMs();
+    this.#restartCounts = restartCounts(state, this.#restartCounts);
     this.#fleet.take(
       {
         ...fleetNow(state),
-        restarts: this.#restarts.take(restartCounts(state)),
+        restarts: this.#restarts.take(this.#restartCounts),
         ...this.#traffic.take(gatewayTotals(state), clock.monotonicMs()),
       },
       nowMs,
@@ -117,12 +119,16 @@ function fleetNow(state: ClusterView) {
   };
 }
 
-/** Restarts of each pod since it was created, by its uid. */
-function restartCounts(state: ClusterView): ReadonlyMap<string, number> {
+/**
+ * Restarts of each pod since it was created, by its uid: the most that were reported. A report can lack containers for a moment, and
+ * their restarts must not count again when they are back.
+ */
+function restartCounts(state: ClusterView, before: ReadonlyMap<string, number>): ReadonlyMap<string, number> {
   return new Map(
     state.pods().map(({ record, status }) => {
       const containers = status?.containers ?? [];
-      return [record.uid, containers.reduce((sum, { restartCount }) => sum + restartCount, 0)] as const;
+      const reported = containers.reduce((sum, { restartCount }) => sum + restartCount, 0);
+      return [record.uid, Math.max(reported, before.get(record.uid) ?? 0)] as const;
     }),
   );
 }

@@ -1,6 +1,37 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { pushShares } from "./images.ts";
+import type { SessionRequest } from "@forage/proto/forage/agent/v1/agent";
+import { PushImageRequest } from "@forage/proto/forage/operator/v1/operator";
+import { imageHandlers, pushShares } from "./images.ts";
+
+test("passes on neither indexes nor rights of other nodes that a client sends", async () => {
+  const opened: (SessionRequest["kind"] | undefined)[] = [];
+  const refusal = new Error("the test is over");
+  const broker = {
+    open: (_: string, { kind }: Pick<SessionRequest, "kind">) => {
+      opened.push(kind);
+      throw refusal;
+    },
+  };
+  const { pushImage } = imageHandlers({ state: { node: () => ({}) }, broker, vault: {} } as never);
+  const image = { image: "web:1", namespace: "shop", manifest: Buffer.from("m"), config: Buffer.from("c") };
+  const options = { ...image, indexes: [Buffer.from("i")], fromNode: true };
+  const request = PushImageRequest.fromPartial({ frame: { $case: "start", value: { node: "n1", options } } });
+  const context = {
+    method: "/forage.operator.v1.OperatorService/PushImage",
+    caller: { kind: "user", name: "token:a", grants: [{ role: "editor", namespaces: ["shop"] }] },
+    signal: new AbortController().signal,
+  };
+  const requests = (async function* () {
+    yield request;
+  })();
+  const answers = pushImage(requests, context as never)[Symbol.asyncIterator]();
+  await assert.rejects(answers.next(), refusal);
+  const [kind] = opened;
+  assert.ok(kind?.$case === "imagePush");
+  assert.deepEqual([kind.value.indexes, kind.value.fromNode], [[], false]);
+  assert.equal(kind.value.image, "web:1");
+});
 
 test("limits the pushes of one caller, and leaves room for others", () => {
   const slots = pushShares();
