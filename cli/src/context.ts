@@ -5,6 +5,7 @@ import type { GlobalFlags, OutputFormat } from "./command/global-flags.ts";
 import { KnownServers } from "./config/known-servers.ts";
 import { resolveSettings, type Settings } from "./config/settings.ts";
 import { timeoutOf } from "./duration-flag.ts";
+import { CliError } from "./errors.ts";
 import { renderDocument } from "./output/document.ts";
 import { type Paint, paintFor } from "./output/paint.ts";
 import { type Column, renderTable } from "./output/table.ts";
@@ -83,9 +84,14 @@ export async function withCoordinator<T>(
 
 /** Requests the coordinators of the cluster. A command that has done its work does not fail for that, and waits a moment at most. */
 async function learn(coordinator: Coordinator, known: KnownServers): Promise<void> {
-  const asked = coordinator.call(operator.listCoordinators, {}, LEARN_LIMIT_MS).catch(() => undefined);
-  const answer = await asked;
-  if (answer !== undefined) known.save(preferredFirst(answer.coordinators));
+  const asked = coordinator.call(operator.listCoordinators, {}, LEARN_LIMIT_MS);
+  await asked.then(
+    ({ coordinators }) => known.save(preferredFirst(coordinators)),
+    (error: unknown) => {
+      // Other failures may be over when the next command runs.
+      if (error instanceof CliError && error.code === "DENIED") known.deny();
+    },
+  );
 }
 
 /** Keeps the listed coordinators for later commands. */

@@ -1,4 +1,7 @@
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, beforeEach, test } from "node:test";
 import { Event, WatchEventsResponse } from "@forage/proto/forage/operator/v1/operator";
 import { status } from "@grpc/grpc-js";
@@ -70,6 +73,36 @@ test("a stream that breaks is opened again at the same position, wherever a coor
   assert.match(stderr, /the test is over/);
   assert.match(stdout, /has started/);
   assert.deepEqual(positions, [3n, 7n]);
+});
+
+test("commands list the coordinators once an hour, also with a token that is refused", async (t) => {
+  const home = mkdtempSync(join(tmpdir(), "forage-several-"));
+  t.after(() => rmSync(home, { recursive: true, force: true }));
+  const config = join(home, "config.yaml");
+  writeFileSync(config, `server: [${first.address}, ${second.address}]\n`);
+  const { FORAGE_SERVER: _, ...own } = first.env;
+  let aheadMs = 0;
+  const command = async (): Promise<number> => {
+    const env = { ...own, FORAGE_CONFIG: config, XDG_CACHE_HOME: home };
+    const { exitCode, stderr } = await runCommand(["get", "nodes"], {
+      env,
+      nowMs: () => Date.now() + aheadMs,
+    });
+    assert.equal(exitCode, 0, stderr);
+    return first.requests("listCoordinators").length;
+  };
+  const refuse = (code: status): void => {
+    first.answers.listCoordinators = () => {
+      throw grpcError(code, "not now");
+    };
+  };
+  refuse(status.PERMISSION_DENIED);
+  assert.deepEqual([await command(), await command()], [1, 1]);
+  aheadMs += 3_600_001;
+  assert.equal(await command(), 2);
+  refuse(status.UNAVAILABLE);
+  aheadMs += 3_600_001;
+  assert.deepEqual([await command(), await command()], [3, 4], "other failures are not remembered");
 });
 
 test("doctor examines each coordinator, and warns of one that is down", async () => {

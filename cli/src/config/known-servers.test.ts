@@ -18,6 +18,20 @@ test("keeps reported coordinators for the configured addresses and the authority
   assert.equal(open({ server: "a:1" }).isOld, true);
 });
 
+test("asks no more for an hour with a token that may not list coordinators", (t) => {
+  const { open, later } = setUp(t);
+  open({ server: "a:1" }).save(["b:2"]);
+  later(3_600_001);
+  open({ server: "a:1" }).deny();
+  const isOld = (token?: string): boolean => open({ server: "a:1", ...(token && { token }) }).isOld;
+  assert.deepEqual([isOld(), isOld("another")], [false, true]);
+  assert.deepEqual(open({ server: "a:1" }).without([]), ["b:2"], "what it knows stays");
+  later(3_600_001);
+  assert.equal(isOld(), true);
+  open({ server: "x:1" }).deny();
+  assert.equal(open({ server: "x:1" }).isOld, false, "also without known ones");
+});
+
 test("makes no home directory", (t) => {
   const { home, open } = setUp(t);
   rmSync(home, { recursive: true });
@@ -56,7 +70,7 @@ function setUp(t: TestContext) {
   const about = { otherServers: [], caFile: "/ca", caPem: "CA", token: "t", tokenSource: "/t" };
   return {
     home,
-    open: (endpoint: { server: string; caPem?: string }) =>
+    open: (endpoint: { server: string; caPem?: string; token?: string }) =>
       new KnownServers({ ...about, ...endpoint }, world),
     later: (ms: number) => {
       nowMs += ms;

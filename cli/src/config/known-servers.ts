@@ -8,6 +8,8 @@ import { writeConfig } from "./write-config.ts";
 interface Entry {
   readonly servers: readonly string[];
   readonly atMs: number;
+  /** The digest of the token that was not allowed to list coordinators at that time. */
+  readonly deniedTo?: string;
 }
 
 /** The coordinators of a cluster, in a cluster with many addresses. */
@@ -27,6 +29,7 @@ export class KnownServers {
   readonly #base: string;
   readonly #path: string;
   readonly #key: string;
+  readonly #token: string;
   readonly #world: Pick<World, "nowMs" | "randomId">;
 
   constructor(endpoint: Endpoint, world: Pick<World, "env" | "homeDir" | "nowMs" | "randomId">) {
@@ -35,7 +38,8 @@ export class KnownServers {
     const directory = isAbsolute(cache) ? cache : join(world.homeDir, ".cache");
     this.#path = join(directory, "forage", "coordinators.json");
     const configured = [endpoint.server, ...endpoint.otherServers].sort().join();
-    this.#key = createHash("sha256").update(`${configured}\n${endpoint.caPem}`).digest("hex");
+    this.#key = digestOf(`${configured}\n${endpoint.caPem}`);
+    this.#token = digestOf(endpoint.token);
     this.#world = world;
   }
 
@@ -47,18 +51,30 @@ export class KnownServers {
 
   /** Whether the reported coordinators should be requested again. */
   get isOld(): boolean {
-    const { atMs } = this.#entries()[this.#key] ?? {};
-    return atMs === undefined || Math.abs(this.#world.nowMs() - atMs) > MAX_AGE_MS;
+    const { atMs, deniedTo = this.#token } = this.#entries()[this.#key] ?? {};
+    // Another token may be allowed to.
+    if (atMs === undefined || deniedTo !== this.#token) return true;
+    return Math.abs(this.#world.nowMs() - atMs) > MAX_AGE_MS;
   }
 
   save(reported: readonly string[]): void {
     const servers = [...new Set(reported)].filter((it) => ADDRESS.test(it)).slice(0, SERVERS_MAX);
-    if (servers.length === 0 || !existsSync(this.#base)) return;
+    if (servers.length > 0) this.#put({ servers, atMs: this.#world.nowMs() });
+  }
+
+  /** Keeps for as long that the token may not list the coordinators. The known ones stay. */
+  deny(): void {
+    const servers = this.#entries()[this.#key]?.servers ?? [];
+    this.#put({ servers, atMs: this.#world.nowMs(), deniedTo: this.#token });
+  }
+
+  #put(entry: Entry): void {
+    if (!existsSync(this.#base)) return;
     const { [this.#key]: _, ...others } = this.#entries();
     const kept = Object.entries(others)
       .sort(([, a], [, b]) => b.atMs - a.atMs)
       .slice(0, CLUSTERS_MAX - 1);
-    const entries = { [this.#key]: { servers, atMs: this.#world.nowMs() }, ...Object.fromEntries(kept) };
+    const entries = { [this.#key]: entry, ...Object.fromEntries(kept) };
     try {
       writeConfig(this.#path, `${JSON.stringify(entries)}\n`, this.#world.randomId());
     } catch {
@@ -77,8 +93,13 @@ export class KnownServers {
 }
 
 function isEntry(entry: [string, unknown]): entry is [string, Entry] {
-  const { servers, atMs }: { servers?: unknown; atMs?: unknown } = { ...(entry[1] as object) };
+  const { servers, atMs, deniedTo = "" }: Partial<Record<keyof Entry, unknown>> = { ...(entry[1] as object) };
   const areAddresses =
     Array.isArray(servers) && servers.every((it) => typeof it === "string" && ADDRESS.test(it));
-  return areAddresses && typeof atMs === "number";
+  return areAddresses && typeof atMs === "number" && typeof deniedTo === "string";
+}
+
+/** Tokens are long and random, so that a digest doesn't help to find one. */
+function digestOf(text: string): string {
+  return createHash("sha256").update(text).digest("hex");
 }
