@@ -34,6 +34,7 @@ import { reachableAt } from "./reachable-at.ts";
 import { CallAudit } from "./rpc/call-audit.ts";
 import type { ServeOptions } from "./rpc/serve.ts";
 import { addServices, type ServicesOptions } from "./services.ts";
+import { servingOf } from "./serving.ts";
 import { statusText } from "./status-text.ts";
 import type { DurableStore, Store } from "./store/index.ts";
 import type { SupportSources } from "./support/own-files.ts";
@@ -48,7 +49,7 @@ import { WORKSPACE_KIND } from "./workspaces/workspace-kind.ts";
 
 export interface CoordinatorOptions {
   readonly config: Config;
-  readonly store: Store & Pick<DurableStore, "leadsSinceMs" | "members">;
+  readonly store: Store & Pick<DurableStore, "leadsSinceMs" | "members" | "unansweredMs">;
   /** Grows with each restore of the store. */
   readonly epoch: number;
   /** The random id of the store's history, see LevelStore. */
@@ -122,19 +123,15 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   const stopWatching = watchStore({ store, clock, onBroken: options.onFatal });
 
   const port = given?.port ?? (await openGrpcPort({ ...options, state }));
-  const { server, streamOf, tokens, tokenWatch, identify, peerOf } = port;
   const metrics = openMetrics(options, core, () => port.stats());
   const audit = new CallAudit({ log: options.audit ?? NO_AUDIT_LOG, monotonicMs: clock.monotonicMs });
   observePort(port, metrics, audit, services);
-  const serving: ServeOptions = {
-    ...{ identify, peerOf, log },
-    tokens: tokenWatch,
+  const { serving, calls } = servingOf(port, {
+    ...{ config: options.config, log, audit, monotonicMs: clock.monotonicMs, observe: metrics.observeCall },
     stopping: stopping.signal,
-    observe: metrics.observeCall,
-    monotonicMs: clock.monotonicMs,
-    audit,
+    silentMs: () => store.unansweredMs ?? 0,
     revision: () => store.revision,
-  };
+  });
   const workspaces = await openOptionalWorkspaces(options, core, listening.promise);
   if (workspaces !== undefined) metrics.add(workspaces.addMetrics);
   const coordinators = openCoordinatorTable(options, core, metrics);
@@ -142,15 +139,15 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   const support = supportSources(options, core, metrics);
   const http = await openHttp(options, port, {
     metrics,
-    ...{ operator: services.operator, workspaces: workspaces?.live, tokenWatch, refusal: core.refusal },
-    calls: { identify: tokens, observe: metrics.observeCall, monotonicMs: clock.monotonicMs, audit },
+    ...{ operator: services.operator, workspaces: workspaces?.live, refusal: core.refusal },
+    ...{ tokenWatch: port.tokenWatch, calls },
     stopping: stopping.signal,
   });
   const passedHttp = { fetch: http.fetch, revision: () => store.revision };
   const served = { ...services, coordinators, notifications, support, http: passedHttp };
   // Nothing is waited for in between, so that no call finds the port without its services.
   given?.handOver();
-  addServices(server, served, { ...serving, streamOf }, workspaces?.services);
+  addServices(port.server, served, serving, workspaces?.services);
   http.serve();
   const plain =
     given === undefined ? await openPlainDestination(options, services, serving, metrics) : given.plain;

@@ -142,7 +142,7 @@ async function aWorld(
 function hostOf(t: TestContext, world: World, token: string) {
   const dataDir = mkdtempSync(join(tmpdir(), "forage-join-"));
   t.after(() => rmSync(dataDir, { recursive: true, force: true }));
-  const etcd = { endpoints: ["http://127.0.0.1:1"], prefix: "forage" };
+  const etcd = { endpoints: ["http://127.0.0.1:1"], prefix: "forage", trustTokensSeconds: 60 };
   const config = { dataDir, store: { etcd }, secretKeyFile: undefined };
   const { signal } = new AbortController();
   return { config, address: world.address, token, name: "c2", clock: world.clock, signal };

@@ -26,6 +26,7 @@ import {
   ownDefinitions,
   servedDefinitions,
 } from "../services.ts";
+import { servingOf } from "../serving.ts";
 import type { ClusterView } from "../state/cluster-view.ts";
 import { openView } from "../state/open-view.ts";
 import type { FollowedStore, Leader } from "../store/index.ts";
@@ -102,7 +103,8 @@ export async function startFollower(options: FollowerOptions): Promise<Follower>
   const stopWatching = watchStore({ store, clock, onBroken: onFatal });
   const link = new LeaderLink({ authority, self, clock });
   const stopping = new AbortController();
-  const { port, metrics, audit, tokensUsed, serving } = await openServing(options, state, stopping.signal);
+  const opened = await openServing(options, state, stopping.signal);
+  const { port, metrics, audit, tokensUsed, serving, calls } = opened;
   const leaving = new AbortController();
   const limits = eventLimits(config);
   const events = await FollowedEvents.open({ store, limits, onFatal }, over.signal);
@@ -122,7 +124,7 @@ export async function startFollower(options: FollowerOptions): Promise<Follower>
   const readiness = () => followerReadiness(store, link.leader);
   const http = await openFollowerHttp(options, {
     ...{ port, metrics, readiness, events, isBehind, handlers: own.handlers, stopping: stopping.signal },
-    calls: { identify: port.tokens, observe: metrics.observeCall, monotonicMs, audit },
+    calls,
     client: (signal, patienceMs) => link.client(signal, patienceMs),
     reached: (revision) => reached(state, revision, clock),
   });
@@ -192,12 +194,11 @@ async function openServing(options: FollowerOptions, state: ClusterView, stoppin
     refused: (...refusal: Parameters<CallAudit["refused"]>) => audit.refused(...refusal),
     tokenUsed: (id: string) => tokensUsed.used(id),
   } satisfies PortObserver);
-  const { identify, peerOf, tokenWatch: tokens, streamOf } = port;
-  const serving: ServeOptions = {
-    ...{ identify, peerOf, log, tokens, streamOf, monotonicMs, audit, stopping },
-    observe: metrics.observeCall,
-  };
-  return { port, metrics, audit, tokensUsed, serving };
+  const { serving, calls } = servingOf(port, {
+    ...{ config: options.config, log, audit, monotonicMs, observe: metrics.observeCall, stopping },
+    silentMs: () => store.behindMs,
+  });
+  return { port, metrics, audit, tokensUsed, serving, calls };
 }
 
 /** Returns the services that were added. */

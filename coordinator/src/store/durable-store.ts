@@ -13,6 +13,8 @@ export interface DurableStore extends Store {
   readonly lineage: string;
   /** The time since which this process alone may write, by its wall clock. Undefined: no other one could, or another one may. */
   readonly leadsSinceMs?: number | undefined;
+  /** Milliseconds since the last answer of etcd; 0 while it answers. Undefined: the store is not in etcd. */
+  readonly unansweredMs?: number;
   /** Returns what each configured member of etcd answers. Undefined: the store is not in etcd. */
   readonly members?: () => Promise<readonly { readonly type: "up" | "down" }[]>;
   /** Writes the state as of one revision to a new file, while serving; the file is complete or absent. */

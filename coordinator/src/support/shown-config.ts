@@ -12,7 +12,16 @@ export const CONFIG_MARKS: SettingMarks<Config> = {
   http: { listen: "shown", tls: "shown", podDomain: "shown" },
   destination: "shown",
   names: "shown",
-  store: { etcd: { endpoints: "shown", ca: "shown", cert: "shown", key: "shown", prefix: "shown" } },
+  store: {
+    etcd: {
+      endpoints: "shown",
+      ca: "shown",
+      cert: "shown",
+      key: "shown",
+      prefix: "shown",
+      trustTokensSeconds: "shown",
+    },
+  },
   backups: { enabled: "shown", intervalHours: "shown", keep: "shown", directory: "shown" },
   cluster: "shown",
   clusterDomain: "shown",

@@ -78,8 +78,8 @@ export function limitBody(maxSize: number, how: IdentifyOptions): MiddlewareHand
   const tooLong = `the body must not be longer than ${maxSize} bytes`;
   const limited = bodyLimit({ maxSize, onError: (c) => failed(c, new CoordinatorError("INVALID", tooLong)) });
   return async (c, next) => {
-    const { caller } = contextOf(c, "", how);
     try {
+      const { caller } = contextOf(c, "", how);
       if (caller.kind === "anonymous") assertMayCall(caller, ANY_METHOD, undefined);
     } catch (error) {
       return failed(c, error);

@@ -45,6 +45,10 @@ export class EtcdStoreEngine extends StoreEngine implements EtcdStore {
     return this.#own.leadership()?.self.sinceMs;
   }
 
+  get unansweredMs(): number {
+    return this.#own.calls.outage.lastedMs;
+  }
+
   readonly members = () => this.#own.etcd.members();
 
   async backup(file: string): Promise<BackupInfo> {

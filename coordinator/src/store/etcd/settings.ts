@@ -5,6 +5,9 @@ import { z } from "zod";
 import { StoreError } from "../store-error.ts";
 import type { EtcdEndpoint } from "./etcd-client.ts";
 
+/** Most outages of etcd are shorter. */
+export const DEFAULT_TRUST_TOKENS_SECONDS = 3_600;
+
 /** The cluster of etcd that holds the store. */
 export const ETCD_SCHEMA = z
   .strictObject({
@@ -39,6 +42,14 @@ export const ETCD_SCHEMA = z
       .max(200)
       .default("/forage/")
       .describe("The beginning of all keys. Each cluster of Forage needs its own."),
+    trustTokensSeconds: z
+      .number()
+      .min(1)
+      .max(2_592_000)
+      .default(DEFAULT_TRUST_TOKENS_SECONDS)
+      .describe(
+        "The time for which a coordinator that etcd does not answer accepts API tokens. A token that another coordinator has revoked meanwhile can read there as long.",
+      ),
   })
   .superRefine(({ endpoints, cert, key, ca }, context) => {
     for (const [at, url] of endpoints.entries()) {
