@@ -48,21 +48,24 @@ async function main(): Promise<boolean> {
   const e2e = both || values.e2e;
   const groups: TestGroup[] = [
     {
+      name: "unit tests and tests of processes",
       files: [...(both || values.unit ? unit : []), ...(e2e ? processes : [])],
       concurrency: availableParallelism(),
     },
     {
+      name: "tests on hosts, and simulations beside them",
       files: e2e ? onHosts : [],
       concurrency: HOSTS_PER_PROCESSOR * availableParallelism(),
       ownNetwork: true,
       beside: { files: e2e ? computing : [], concurrency: availableParallelism() },
     },
     {
+      name: "tests that run alone",
       files: e2e ? alone.filter((path) => !onLabs.includes(path)) : [],
       concurrency: 1,
       ownNetwork: true,
     },
-    { files: e2e ? onLabs : [], concurrency: LABS_AT_ONCE, ownNetwork: true },
+    { name: "tests of booted hosts", files: e2e ? onLabs : [], concurrency: LABS_AT_ONCE, ownNetwork: true },
   ];
   if (groups.every(({ files, beside }) => files.length === 0 && !beside?.files.length)) {
     if (base !== undefined) return true;

@@ -87,7 +87,7 @@ export class HostOfFakes {
   bootId = "00000000-0000-4000-8000-000000000001";
   readonly #dir: string;
   readonly #settings: Readonly<Record<string, string>>;
-  /** Those that the test may have left open. */
+  /** The agents that the test may have left open. */
   readonly #agents = new Set<Agent>();
 
   private constructor(dir: string, settings: Readonly<Record<string, string>>, dataDir = join(dir, "data")) {

@@ -8,7 +8,7 @@ import { promisify } from "node:util";
 import { mergeRuns, type RunResult, renderSlowest } from "./run-tests.ts";
 
 test("the closing counts of several runs come once, added up, after everything else", async () => {
-  const result: RunResult = { failed: false, files: [] };
+  const result: RunResult = { failed: false, files: [], groups: [] };
   const merged = mergeRuns([aRun("a", 2), aRun("b", 3)], result);
 
   const events = (await drain(merged)).map(({ type, data }) => `${type} ${data.message ?? data.name}`);
@@ -27,7 +27,7 @@ test("the closing counts of several runs come once, added up, after everything e
 
 test("a failure in any run fails the whole, one that is still to do doesn't", async () => {
   const failedAfter = async (data: Record<string, unknown>): Promise<boolean> => {
-    const result: RunResult = { failed: false, files: [] };
+    const result: RunResult = { failed: false, files: [], groups: [] };
     const failure = (async function* () {
       yield { type: "test:fail", data: { nesting: 0, name: "f", ...data } };
     })();
@@ -40,19 +40,21 @@ test("a failure in any run fails the whole, one that is still to do doesn't", as
 });
 
 test("the slowest files are named with what they took, the total and the sum", async () => {
-  const result: RunResult = { failed: false, files: [] };
+  const result: RunResult = { failed: false, files: [], groups: [] };
   const events = (async function* () {
     for (let i = 1; i <= 12; i++)
       yield { type: "test:summary", data: { file: `/root/a/${i}.test.ts`, duration_ms: i * 1000 } };
   })();
   await drain(mergeRuns([events], result));
+  result.groups.push({ name: "unit tests", durationMs: 60_000, busy: 0.914 });
 
   const lines = renderSlowest("/root", result, 65_432).split("\n");
-  assert.equal(lines.length, 14);
+  assert.equal(lines.length, 15);
   assert.equal(lines[1], "   12.0 s  a/12.test.ts");
   assert.equal(lines[10], "    3.0 s  a/3.test.ts");
-  assert.equal(lines[11], "   65.4 s  all 12 files");
-  assert.equal(lines[12], "   78.0 s  the times of all files added up");
+  assert.equal(lines[11], "   60.0 s  unit tests, processors busy 91 %");
+  assert.equal(lines[12], "   65.4 s  all 12 files");
+  assert.equal(lines[13], "   78.0 s  the times of all files added up");
 });
 
 test("files beside a group run at the same time with the time that it leaves, and come after it", async (t) => {

@@ -1,3 +1,4 @@
+import { cpus } from "node:os";
 import { join, relative } from "node:path";
 import { Readable } from "node:stream";
 import { run } from "node:test";
@@ -5,6 +6,8 @@ import { spec } from "node:test/reporters";
 import { pathToFileURL } from "node:url";
 
 export interface TestGroup {
+  /** What the summary calls it. */
+  readonly name: string;
   /** Relative to the root. */
   readonly files: readonly string[];
   /** The number of files that run at a time. */
@@ -19,6 +22,8 @@ export interface RunResult {
   failed: boolean;
   /** The files that have ended. */
   readonly files: { readonly path: string; readonly durationMs: number }[];
+  /** The groups that have ended. */
+  readonly groups: { readonly name: string; readonly durationMs: number; readonly busy: number }[];
 }
 
 type TestEvent = Readonly<{ type: string; data: Readonly<Record<string, unknown>> }>;
@@ -35,7 +40,7 @@ const WHEN_IDLE = pathToFileURL(join(import.meta.dirname, "run-when-idle.ts")).h
 
 /** Runs the groups one after the other, shows them as one run with one closing summary, and returns whether all passed. */
 export async function runTests(root: string, groups: readonly TestGroup[]): Promise<boolean> {
-  const result: RunResult = { failed: false, files: [] };
+  const result: RunResult = { failed: false, files: [], groups: [] };
   const startedMs = performance.now();
   await new Promise<void>((resolve, reject) => {
     const reporter = new spec();
@@ -43,7 +48,7 @@ export async function runTests(root: string, groups: readonly TestGroup[]): Prom
     reporter.pipe(process.stdout, { end: false });
     Readable.from(
       mergeRuns(
-        groups.map((group) => runGroup(root, group)),
+        groups.map((group) => measured(group.name, runGroup(root, group), result)),
         result,
       ),
     ).pipe(reporter);
@@ -52,8 +57,29 @@ export async function runTests(root: string, groups: readonly TestGroup[]): Prom
   return !result.failed;
 }
 
+/** Passes a group's events on, and adds what it took. */
+async function* measured(
+  name: string,
+  events: AsyncIterable<TestEvent>,
+  { groups }: RunResult,
+): AsyncGenerator<TestEvent> {
+  const startedMs = performance.now();
+  const before = processorTimes();
+  yield* events;
+  const after = processorTimes();
+  const busy = (after.busyMs - before.busyMs) / Math.max(after.allMs - before.allMs, 1);
+  groups.push({ name, durationMs: performance.now() - startedMs, busy });
+}
+
+/** The time of all processors since the machine started, and how much of it they worked. */
+function processorTimes(): { readonly busyMs: number; readonly allMs: number } {
+  const times = cpus().map((cpu) => cpu.times);
+  const allMs = times.reduce((sum, time) => sum + Object.values(time).reduce((a, b) => a + b, 0), 0);
+  return { allMs, busyMs: allMs - times.reduce((sum, { idle }) => sum + idle, 0) };
+}
+
 /** Runs one group. Its events come in order: those of the files beside it, which start at the same time, come last. */
-export async function* runGroup(root: string, group: TestGroup): AsyncGenerator<TestEvent> {
+export async function* runGroup(root: string, group: Omit<TestGroup, "name">): AsyncGenerator<TestEvent> {
   const { files, concurrency, ownNetwork = false, beside = { files: [], concurrency } } = group;
   const alone = files.length === 0;
   const streams = [
@@ -119,16 +145,25 @@ export async function* mergeRuns(
   }
 }
 
-/** The slowest files, to see where the time of a run goes, what it took in all, and what the files took together. */
-export function renderSlowest(root: string, { files }: RunResult, tookMs: number): string {
+/** The slowest files and the groups, to see where the time of a run goes, what it took in all, and what the files took together. */
+export function renderSlowest(root: string, { files, groups }: RunResult, tookMs: number): string {
   const seconds = (ms: number): string => `${(ms / 1000).toFixed(1).padStart(7)} s`;
   const slowest = files.toSorted((a, b) => b.durationMs - a.durationMs).slice(0, MAX_SLOWEST);
   const lines = slowest.map(({ path, durationMs }) => `${seconds(durationMs)}  ${relative(root, path)}`);
+  const parts = groups.map(
+    ({ name, durationMs, busy }) =>
+      `${seconds(durationMs)}  ${name}, processors busy ${Math.round(busy * 100)} %`,
+  );
   const all = `${seconds(tookMs)}  all ${files.length} files`;
   const sumMs = files.reduce((sum, { durationMs }) => sum + durationMs, 0);
-  return ["slowest files", ...lines, all, `${seconds(sumMs)}  the times of all files added up`, ""].join(
-    "\n",
-  );
+  return [
+    "slowest files",
+    ...lines,
+    ...parts,
+    all,
+    `${seconds(sumMs)}  the times of all files added up`,
+    "",
+  ].join("\n");
 }
 
 function isClosing(event: TestEvent): boolean {
