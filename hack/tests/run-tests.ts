@@ -6,7 +6,7 @@ import { spec } from "node:test/reporters";
 import { pathToFileURL } from "node:url";
 
 export interface TestGroup {
-  /** What the summary calls it. */
+  /** Its name in the summary. */
   readonly name: string;
   /** Relative to the root. */
   readonly files: readonly string[];
