@@ -53,7 +53,7 @@ async function main(): Promise<boolean> {
       concurrency: availableParallelism(),
     },
     {
-      name: "tests on hosts, and simulations beside them",
+      name: "tests on hosts, with simulations beside them and the next ones",
       files: e2e ? onHosts : [],
       concurrency: HOSTS_PER_PROCESSOR * availableParallelism(),
       ownNetwork: true,

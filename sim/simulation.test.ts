@@ -9,7 +9,7 @@ import { seedOfSources } from "./seed-of-sources.ts";
 // A seed that fails is printed and can be played again: node sim/main.ts --seed N --trace
 const SEEDS = Number(process.env.FORAGE_SIM_SEEDS ?? 400);
 /** The time for further histories. Each change of the sources lets others be played. */
-const SECONDS = Number(process.env.FORAGE_SIM_SECONDS ?? 90);
+const SECONDS = Number(process.env.FORAGE_SIM_SECONDS ?? 45);
 const RANGE = 1_000_000;
 /** More than any processor plays in the time. */
 const MOST = 100_000;

@@ -96,10 +96,11 @@ test("${name}", async (t) => {
 /** A program that runs the files and prints the diagnostics of the tests. */
 function runner(file: string, beside: string): string {
   return `
-import { runGroup } from ${JSON.stringify(join(import.meta.dirname, "run-tests.ts"))};
+import { runsOf } from ${JSON.stringify(join(import.meta.dirname, "run-tests.ts"))};
 const group = { files: ["${file}"], concurrency: 1, beside: { files: ["${beside}"], concurrency: 1 } };
-for await (const { type, data } of runGroup(process.cwd(), group))
-  if (type === "test:diagnostic" && data.file !== undefined && !/^(tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) /.test(data.message)) console.log(data.message);
+for (const run of runsOf(process.cwd(), [group]))
+  for await (const { type, data } of run)
+    if (type === "test:diagnostic" && data.file !== undefined && !/^(tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) /.test(data.message)) console.log(data.message);
 `;
 }
 

@@ -14,7 +14,10 @@ export interface TestGroup {
   readonly concurrency: number;
   /** Each file has a network of its own, so that ports, rules and sysctls of files that run at the same time are apart. */
   readonly ownNetwork?: boolean;
-  /** Files that only compute. They run beside the others with the processor time that those leave, and are shown after them. */
+  /**
+   * Files that only compute. They run beside this group and later ones with the processor time that those leave, and are shown after
+   * all groups.
+   */
   readonly beside?: { readonly files: readonly string[]; readonly concurrency: number };
 }
 
@@ -28,6 +31,8 @@ export interface RunResult {
 
 type TestEvent = Readonly<{ type: string; data: Readonly<Record<string, unknown>> }>;
 
+/** The name of what is left to do when all groups have ended. */
+const REST = "simulations after the other tests";
 /** The number of files listed. */
 const MAX_SLOWEST = 10;
 // A test that hangs fails, rather than the whole run.
@@ -48,7 +53,7 @@ export async function runTests(root: string, groups: readonly TestGroup[]): Prom
     reporter.pipe(process.stdout, { end: false });
     Readable.from(
       mergeRuns(
-        groups.map((group) => measured(group.name, runGroup(root, group), result)),
+        runsOf(root, groups).map((run, at) => measured(groups[at]?.name ?? REST, run, result)),
         result,
       ),
     ).pipe(reporter);
@@ -78,23 +83,31 @@ function processorTimes(): { readonly busyMs: number; readonly allMs: number } {
   return { allMs, busyMs: allMs - times.reduce((sum, { idle }) => sum + idle, 0) };
 }
 
-/** Runs one group. Its events come in order: those of the files beside it, which start at the same time, come last. */
-export async function* runGroup(root: string, group: Omit<TestGroup, "name">): AsyncGenerator<TestEvent> {
-  const { files, concurrency, ownNetwork = false, beside = { files: [], concurrency } } = group;
-  const alone = files.length === 0;
-  const streams = [
-    start(root, files, {
-      concurrency,
-      timeout: TEST_LIMIT_MS,
-      execArgv: ownNetwork ? ["--import", OWN_NETWORK] : [],
-    }),
-    start(root, beside.files, {
-      concurrency: beside.concurrency,
-      timeout: alone ? TEST_LIMIT_MS : TEST_LIMIT_BESIDE_MS,
-      execArgv: alone ? [] : ["--import", WHEN_IDLE],
-    }),
-  ];
-  for (const stream of streams) for await (const event of stream) yield event as TestEvent;
+/**
+ * Returns the runs of the groups, each of which starts when it is read. The last one has the events of the files beside the groups,
+ * which start with their group and run until all have ended.
+ */
+export function runsOf(
+  root: string,
+  groups: readonly Omit<TestGroup, "name">[],
+): readonly AsyncGenerator<TestEvent>[] {
+  const started: AsyncIterable<unknown>[] = [];
+  const runs = groups.map(async function* (group, at) {
+    const { files, concurrency, ownNetwork = false, beside } = group;
+    const alone = groups.slice(at).every((later) => later.files.length === 0);
+    if (beside !== undefined) {
+      const timeout = alone ? TEST_LIMIT_MS : TEST_LIMIT_BESIDE_MS;
+      const execArgv = alone ? [] : ["--import", WHEN_IDLE];
+      started.push(start(root, beside.files, { concurrency: beside.concurrency, timeout, execArgv }));
+    }
+    const execArgv = ownNetwork ? ["--import", OWN_NETWORK] : [];
+    for await (const event of start(root, files, { concurrency, timeout: TEST_LIMIT_MS, execArgv }))
+      yield event as TestEvent;
+  });
+  const rest = async function* () {
+    for (const stream of started) for await (const event of stream) yield event as TestEvent;
+  };
+  return [...runs, rest()];
 }
 
 function start(
