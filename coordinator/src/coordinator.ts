@@ -24,6 +24,7 @@ import { BuiltInServices } from "./model/built-in-service.ts";
 import { type Notifications, openNotifications } from "./notifications/open-notifications.ts";
 import type { IdentityIssuer } from "./objects/identity-issuer.ts";
 import type { Vault } from "./objects/vault.ts";
+import { awaitTrust } from "./peers/await-trust.ts";
 import { clusterMetrics } from "./peers/cluster-metrics.ts";
 import { CoordinatorTable } from "./peers/coordinator-table.ts";
 import type { ReadKeyFiles } from "./peers/enroll-coordinator.ts";
@@ -264,6 +265,7 @@ function openCoordinatorTable(
   const leader = () => ({ name: own.name, sinceMs: store.leadsSinceMs });
   metrics.add((registers) => clusterMetrics({ leader, members: store.members }, registers));
   events.record(leadEvent(own, { hasFollowed: follower !== undefined }));
+  if (options.authorityRoll !== undefined) awaitTrust(options.authorityRoll, table);
   return table;
 }
 

@@ -9,6 +9,7 @@ import { LogDestination } from "@forage/identity/log-destination";
 import { pino } from "pino";
 import { openAuditLog } from "./audit/open-audit-log.ts";
 import { ClusterAuthority } from "./authority/cluster-authority.ts";
+import { adoptStored, followAuthority, leadAuthority } from "./authority/shared-authority.ts";
 import { openBackups } from "./backups/open-backups.ts";
 import { type CommandLine, ConfigError, readCommandLine, readHelp } from "./config.ts";
 import { type Coordinator, type CoordinatorOptions, startCoordinator } from "./coordinator.ts";
@@ -115,8 +116,6 @@ async function serve({ config, newStore }: CommandLine): Promise<void> {
     ca: { nowMs: clock.nowMs, randomBytes },
     onProblem: (path, err) => log.warn({ event: "authority-certificate-not-written", path, err }),
   });
-  // Coordinators that share a store each have a copy of the authority, and a change of one copy would not reach the others.
-  const authorityRoll = config.store.etcd === undefined ? authority : undefined;
   const problem = authorityTimeProblem(authority.certPem, clock.nowMs());
   if (problem !== undefined) log.error({ event: "authority-out-of-time", problem });
   const onFatal = (err: unknown): void => {
@@ -124,7 +123,7 @@ async function serve({ config, newStore }: CommandLine): Promise<void> {
     process.exit(1);
   };
   const audit = await openAuditLog(config.dataDir, clock, log);
-  const parts = { ...own, authority, authorityRoll, audit, clock, log, recentLog, onFatal };
+  const parts = { ...own, authority, authorityRoll: authority, audit, clock, log, recentLog, onFatal };
   if (opened.type === "leads") {
     const starting = lead({ ...parts, store });
     // Also while the ports are being opened, a signal ends it in order.
@@ -144,11 +143,14 @@ async function serve({ config, newStore }: CommandLine): Promise<void> {
     clock,
   );
   const issuer = await openIdentityIssuer(config, store, { mayMake: false });
+  const shared = { store, epoch: store.epoch, vault, authority };
+  await adoptStored(shared);
   const follower = await startFollower({
     ...{ ...parts, ...opened, vault, issuer, further },
     foreignKinds: [WORKSPACE_KIND],
   });
   status = () => follower.status();
+  const stopFollowing = followAuthority({ ...shared, log, onFatal });
   manager.ready();
   let end = (): Promise<void> => follower.close();
   const stopping = endOnSignal(log, manager, () => end().then(() => store.close()));
@@ -157,6 +159,7 @@ async function serve({ config, newStore }: CommandLine): Promise<void> {
       (leader) => follower.observe(leader),
       () => follower.observe(undefined),
     );
+    await stopFollowing();
     const coordinator = await lead({ ...parts, store, follower });
     end = () => coordinator.close();
     status = () => coordinator.status();
@@ -170,14 +173,16 @@ async function serve({ config, newStore }: CommandLine): Promise<void> {
 async function lead(
   options: Omit<CoordinatorOptions, "epoch" | "lineage" | "clusterId" | "vault" | "issuer"> & {
     readonly store: DurableStore;
+    readonly authority: ClusterAuthority;
   },
 ): Promise<Coordinator> {
-  const { config, store, clock, log } = options;
+  const { config, store, authority, clock, log } = options;
   if (config.adminTokenFile !== undefined) await ensureAdminToken(config.adminTokenFile, store, clock);
   const keys = await loadKeys({ ...keyFiles(config), mayMake: !(await hasSecrets(store)) });
   const vault = await openVault(keys, store);
   reportReseal(await reseal(keys, store), log);
   const issuer = await openIdentityIssuer(config, store, { mayMake: true });
+  if (config.store.etcd !== undefined) await leadAuthority({ store, epoch: store.epoch, vault, authority });
   return startCoordinator({
     ...options,
     epoch: store.epoch,

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { createKeyAndCsr } from "@forage/identity/csr";
+import { splitCertificates } from "@forage/identity/pem";
 import { startEtcd } from "../../hack/lib/etcd-server.ts";
 import { waitFor } from "../../hack/lib/wait-for.ts";
 import { leaderOf, type Member, startCluster } from "./support/coordinator-cluster.ts";
@@ -71,6 +73,55 @@ test("followers serve while the leader is killed or paused, and one of them lead
   await leaderOf(cluster);
   await waitFor(async () => (await podNames(leading)).join() === pods.join(), wait("the pods are the same"));
 });
+
+test("the authority of three coordinators is replaced, and the next leader goes on with it", async (t) => {
+  const etcd = await startEtcd();
+  t.after(() => etcd.close());
+  const cluster = await startCluster(t, { endpointsOf: () => [etcd.endpoint] });
+  const first = await leaderOf(cluster);
+  const others = cluster.filter((member) => member !== first);
+  const [second, third] = others;
+  assert.ok(second && third);
+  const agent = await HollowAgent.start(second);
+  for (const member of cluster) await untilListed(member, cluster);
+  // Passed on to the leader, which waits for the others.
+  await second.operator().rollAuthority({});
+  for (const member of cluster) assert.equal(splitCertificates(member.readRoots()).length, 2);
+  await waitFor(() => agent.renewalsAsked === 1, wait("the node is asked to renew"));
+  const { keyPem, csrPem } = await createKeyAndCsr();
+  const { certificatePem, caBundlePem } = await agent.renew(Buffer.from(csrPem));
+  const pair = { certPem: certificatePem, keyPem };
+  const asked = new HollowAgent(third.withRoots(caBundlePem), agent.name, pair, {});
+  await waitFor(() => retires(second), wait("no node depends on the old one"));
+  const isNewAlone = (member: Member): boolean => {
+    const roots = splitCertificates(member.readRoots());
+    return roots.length === 1 && !member.caPem.includes(roots[0] ?? "");
+  };
+  await waitFor(() => cluster.every(isNewAlone), wait("all have the new one alone"));
+  assert.equal(asked.ended, undefined);
+
+  first.end("SIGKILL");
+  const reached = others.map((member) => member.withRoots(member.readRoots()));
+  for (const member of reached)
+    await waitFor(async () => {
+      const { authorities } = await member
+        .operator()
+        .listAuthorities({})
+        .catch(() => ({ authorities: [] }));
+      return authorities.length === 1 && authorities[0]?.certificatePem === member.caPem;
+    }, wait("the next leader has the new authority alone"));
+});
+
+/** Returns whether the old authority was retired. */
+async function retires(member: Member): Promise<boolean> {
+  return member
+    .operator()
+    .retireAuthority({})
+    .then(
+      () => true,
+      () => false,
+    );
+}
 
 /** Waits until the member lists these coordinators as ready, and one of them as the one that leads. */
 async function untilListed(member: Member, expected: readonly Member[]): Promise<void> {

@@ -17,6 +17,12 @@ export async function storeAuthority(path: string, ca: CertificateAuthority): Pr
   await writeKeyPair(path, { chainPem: certPem, keyPem }, { replace: false });
 }
 
+/** Stores an authority in the place of another one, whose key is lost if no other file has it. */
+export async function overwriteAuthority(path: string, ca: CertificateAuthority): Promise<void> {
+  const { certPem, keyPem } = ca.toPem();
+  await writeKeyPair(path, { chainPem: certPem, keyPem });
+}
+
 /** Puts the authority of one file in the place of another one, whose key is lost. A crash leaves both or the new one. */
 export async function replaceAuthority(from: string, to: string): Promise<void> {
   await movePrivateFile(from, to);

@@ -34,3 +34,20 @@ export interface AuthorityRoll {
   /** Calls the function after each change of the roots. A change is complete when all of them have resolved. */
   onChange(run: () => Promise<void> | void): void;
 }
+
+/** A certificate with its key. */
+export interface AuthorityPem {
+  readonly certPem: string;
+  readonly keyPem: string;
+}
+
+/** The authorities of coordinators that share a store, with their keys. All coordinators have to agree on them. */
+export interface AuthorityState {
+  readonly current: AuthorityPem;
+  /** The authority that replaces the current one, from the time on at which servers trust it. */
+  readonly next: AuthorityPem | undefined;
+  /** Whether the next authority issues the certificates of nodes. */
+  readonly nextIssues: boolean;
+  /** The pins of the authorities before the current one, newest first. */
+  readonly retired: readonly string[];
+}

@@ -1,15 +1,16 @@
-import { chmod, readFile, rename, writeFile } from "node:fs/promises";
+import { chmod, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type CaOptions, CertificateAuthority } from "@forage/identity/ca";
 import {
   loadAuthority,
   loadOrCreateAuthority,
+  overwriteAuthority,
   replaceAuthority,
   storeAuthority,
 } from "@forage/identity/ca-file";
 import { hasFile } from "@forage/identity/private-file";
 import { CoordinatorError } from "../errors.ts";
-import type { Authority, AuthorityRoll, AuthorityRoot } from "./authority.ts";
+import type { Authority, AuthorityPem, AuthorityRoll, AuthorityRoot, AuthorityState } from "./authority.ts";
 
 export interface ClusterAuthorityOptions {
   readonly dataDir: string;
@@ -19,10 +20,14 @@ export interface ClusterAuthorityOptions {
   readonly onProblem: (path: string, error: unknown) => void;
 }
 
+/** Pins of retired authorities. Each is replaced every few years. */
+const MAX_RETIRED = 16;
+
 /**
  * The cluster's authority in files of the data directory. While it is replaced there are two: `ca.pem` issues the certificates of
  * servers, which every node trusts already, and `next.pem` those of nodes, which learn both roots with their new certificate. Each
- * step changes one file at once, so that a crash leaves the state before the step or after it.
+ * step changes one file at once, so that a crash leaves the state before the step or after it. Coordinators that share a store also
+ * share the state, which is written there before each step and adopted from there.
  */
 export class ClusterAuthority implements Authority, AuthorityRoll {
   readonly #options: ClusterAuthorityOptions;
@@ -32,6 +37,9 @@ export class ClusterAuthority implements Authority, AuthorityRoll {
   #next: CertificateAuthority | undefined;
   /** Whether the next authority issues certificates of nodes, which servers accept by now. */
   #nextIssues: boolean;
+  /** Pins, newest first. */
+  #retired: readonly string[] = [];
+  #share: ((state: AuthorityState) => Promise<void>) | undefined;
 
   private constructor(
     options: ClusterAuthorityOptions,
@@ -95,15 +103,38 @@ export class ClusterAuthority implements Authority, AuthorityRoll {
     this.#listeners.push(run);
   }
 
+  /** Calls the function before each step that this coordinator takes from now on. The step is not taken if it rejects. */
+  shareWith(write: (state: AuthorityState) => Promise<void>): void {
+    this.#share = write;
+  }
+
+  /**
+   * Takes over the state that another coordinator has reached, in the files, too.
+   * @throws CoordinatorError FAILED_PRECONDITION if the authority in the files is none of that history.
+   */
+  async adopt({ current, next, nextIssues, retired }: AuthorityState): Promise<void> {
+    const before = this.roots();
+    const own = await this.#read(current);
+    if (own.pin !== this.pin) await this.#moveOn(own, retired);
+    const following = next && (await this.#read(next));
+    if (following?.pin !== this.#next?.pin) await this.#putNext(following);
+    this.#retired = retired;
+    this.#nextIssues = nextIssues && this.#next !== undefined;
+    if (JSON.stringify(this.roots()) === JSON.stringify(before)) return;
+    await this.#publish();
+    await this.#changed();
+  }
+
   async begin(): Promise<void> {
     if (this.#nextIssues)
       throw new CoordinatorError(
         "FAILED_PRECONDITION",
         "the authority is being replaced already: `forage ca ls` shows which nodes still depend on the old one",
       );
-    this.#next ??= await this.#makeNext();
+    const next = await this.#offerNext();
     // Servers have to accept its certificates before it issues one.
     await this.#changed();
+    await this.#share?.(this.#state({ next: next.toPem(), nextIssues: true }));
     this.#nextIssues = true;
     await this.#publish();
     await this.#changed();
@@ -116,7 +147,10 @@ export class ClusterAuthority implements Authority, AuthorityRoll {
         "FAILED_PRECONDITION",
         "the cluster has one authority: `forage ca roll` makes the one that replaces it",
       );
+    const retired = [this.pin, ...this.#retired].slice(0, MAX_RETIRED);
+    await this.#share?.({ current: next.toPem(), next: undefined, nextIssues: false, retired });
     await replaceAuthority(nextFile(this.#options.dataDir), authorityFile(this.#options.dataDir));
+    this.#retired = retired;
     this.#current = next;
     this.#next = undefined;
     this.#nextIssues = false;
@@ -132,11 +166,44 @@ export class ClusterAuthority implements Authority, AuthorityRoll {
     return (this.#nextIssues ? this.#next : undefined) ?? this.#current;
   }
 
-  async #makeNext(): Promise<CertificateAuthority> {
+  /** Shares the next authority again when a former try did not reach all coordinators. */
+  async #offerNext(): Promise<CertificateAuthority> {
     const { dataDir, ca } = this.#options;
-    const made = await CertificateAuthority.create(this.cluster, ca);
-    await storeAuthority(nextFile(dataDir), made);
-    return made;
+    const next = this.#next ?? (await CertificateAuthority.create(this.cluster, ca));
+    await this.#share?.(this.#state({ next: next.toPem(), nextIssues: false }));
+    if (this.#next === undefined) await storeAuthority(nextFile(dataDir), next);
+    this.#next = next;
+    return next;
+  }
+
+  #state(step: Pick<AuthorityState, "next" | "nextIssues">): AuthorityState {
+    return { current: this.#current.toPem(), ...step, retired: this.#retired };
+  }
+
+  #read(pem: AuthorityPem): Promise<CertificateAuthority> {
+    return CertificateAuthority.fromPem(pem, this.#options.ca);
+  }
+
+  /** Puts the authority that has replaced this one in its place. */
+  async #moveOn(to: CertificateAuthority, retired: readonly string[]): Promise<void> {
+    const { dataDir } = this.#options;
+    const file = authorityFile(dataDir);
+    if (!retired.includes(this.pin))
+      throw new CoordinatorError(
+        "FAILED_PRECONDITION",
+        `${file} is not the cluster's authority: move ${join(dataDir, "authority")} and ${join(dataDir, "keys")} away, and get the keys with the command that \`forage coordinator add\` prints`,
+      );
+    if (this.#next?.pin === to.pin) await replaceAuthority(nextFile(dataDir), file);
+    else await overwriteAuthority(file, to);
+    if (this.#next?.pin === to.pin) this.#next = undefined;
+    this.#current = to;
+  }
+
+  async #putNext(next: CertificateAuthority | undefined): Promise<void> {
+    const path = nextFile(this.#options.dataDir);
+    if (next === undefined) await rm(path, { force: true });
+    else await overwriteAuthority(path, next);
+    this.#next = next;
   }
 
   async #changed(): Promise<void> {

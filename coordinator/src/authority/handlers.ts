@@ -69,7 +69,7 @@ function rollOf({ authorityRoll }: AuthorityHandlerOptions): AuthorityRoll {
   if (authorityRoll !== undefined) return authorityRoll;
   throw new CoordinatorError(
     "FAILED_PRECONDITION",
-    "this coordinator can't replace the authority: coordinators that share a store in etcd each have a copy of it",
+    "this coordinator can't replace its authority while it runs",
   );
 }
 

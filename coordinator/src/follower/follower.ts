@@ -1,7 +1,7 @@
 import type { Log } from "@forage/common/log";
 import type { ServiceDefinition } from "@grpc/grpc-js";
 import { type AuditLog, NO_AUDIT_LOG } from "../audit/audit-log.ts";
-import type { Authority } from "../authority/authority.ts";
+import type { Authority, AuthorityRoll } from "../authority/authority.ts";
 import { type Config, type HostPort, hostPort } from "../config.ts";
 import { watchStore } from "../control/store-watchdog.ts";
 import type { Directory } from "../destination/directory.ts";
@@ -46,6 +46,8 @@ export interface FollowerOptions {
   /** This coordinator's id. */
   readonly self: string;
   readonly authority: Authority;
+  /** Default: the authority is not replaced. */
+  readonly authorityRoll?: AuthorityRoll | undefined;
   readonly vault: Vault;
   /** The public keys of pods' identity tokens. */
   readonly issuer: Pick<IdentityIssuer, "issuer" | "publicKeys">;
@@ -115,7 +117,7 @@ export async function startFollower(options: FollowerOptions): Promise<Follower>
   const place = ownPlace(options);
   let isProven = false;
   const stopReporting = reportToLeader({
-    ...{ own: place, store, clock, log, tokensUsed },
+    ...{ own: place, store, clock, log, tokensUsed, authorityPins: trustedPins(options, link) },
     client: (signal) => link.client(signal),
     onAnswer: ({ decides }) => {
       isProven ||= decides;
@@ -168,6 +170,17 @@ export async function startFollower(options: FollowerOptions): Promise<Follower>
       if (!leads) await audit.close();
     },
   };
+}
+
+/** Returns a function for the pins of the authorities that this coordinator trusts. Called once the port is open, which trusts them first. */
+function trustedPins({ authority, authorityRoll }: FollowerOptions, link: LeaderLink) {
+  const pins = (): readonly string[] => authorityRoll?.roots().map(({ pin }) => pin) ?? [authority.pin];
+  let trusted = pins();
+  authorityRoll?.onChange(() => {
+    trusted = pins();
+    link.renew();
+  });
+  return () => trusted;
 }
 
 function observe(leader: Leader | undefined, link: LeaderLink, log: Log): void {

@@ -69,6 +69,12 @@ export class LeaderLink {
     this.#wakeAll();
   }
 
+  /** Connects again, with the present authority, for further calls. Calls that go on are left to the former connections. */
+  renew(): void {
+    this.#disconnect();
+    this.#wakeAll();
+  }
+
   /**
    * Returns a channel that is connected to the leader. Waits while none is known, or while it can't be reached: it may have
    * ended a moment ago.

@@ -40,6 +40,8 @@ export const HISTORY_KEY = "history";
 export const ROLLBACK_KEY = "rolled-back";
 /** The encrypted key that versions of secrets are hashed with. */
 export const VERSION_KEY_KEY = "version-key";
+/** The cluster's authority with its keys, encrypted, once coordinators that share the store have begun to replace it. */
+export const AUTHORITY_KEY = "authority";
 
 /** `kind/name` within a namespace; kinds are the field names of ForageResource.spec. */
 export type ResourceKind = "container_service" | "service" | "route" | "cron_job" | "job";

@@ -11,7 +11,13 @@ import {
 import { InstanceSecretsRecord } from "@forage/proto/forage/workspaces/v1/records";
 import { ConfigError } from "../config.ts";
 import { decodeRecord, encodeRecord } from "../model/codec.ts";
-import { ACME_ACCOUNT_PREFIX, PREFIXES, SIGNING_AUTHORITY_KEY, VERSION_KEY_KEY } from "../model/keys.ts";
+import {
+  ACME_ACCOUNT_PREFIX,
+  AUTHORITY_KEY,
+  PREFIXES,
+  SIGNING_AUTHORITY_KEY,
+  VERSION_KEY_KEY,
+} from "../model/keys.ts";
 import type { Store, StoredRecord } from "../store/index.ts";
 import { KEY_BYTES, KeyRing, type SecretKey } from "./key-ring.ts";
 import { Vault } from "./vault.ts";
@@ -107,8 +113,10 @@ export async function reseal(keys: readonly SecretKey[], store: Store): Promise<
 
 /** Yields every record that has an encrypted part, with the function that encrypts it with the present key. */
 async function* sealedRecords(store: Store) {
-  const stored = await store.get(VERSION_KEY_KEY);
-  if (stored !== undefined) yield { record: stored, resealed: resealedKey };
+  for (const key of [VERSION_KEY_KEY, AUTHORITY_KEY]) {
+    const stored = await store.get(key);
+    if (stored !== undefined) yield { record: stored, resealed: resealedKey };
+  }
   const kinds: readonly (readonly [string, typeof resealedVersion])[] = [
     [PREFIXES.objectVersions, resealedVersion],
     [PREFIXES.certificates, resealedCertificate],

@@ -100,6 +100,35 @@ test("reports in turn change no list, however many addresses the coordinators ha
   stop();
 });
 
+test("waits until all coordinators that report trust an authority, and names those that don't", async () => {
+  const { table, clock } = aTable();
+  const report = (name: string, ...authorityPins: string[]): void =>
+    void table.report(aReport(name, { authorityPins }), coordinator(`id-${name}`));
+  report("silent", "old");
+  clock.advance(11_000);
+  report("c2", "old", "new");
+  report("c3", "old");
+  let isTrusted = false;
+  const trusted = table.untilTrusted(["old", "new"]).then(() => {
+    isTrusted = true;
+  });
+  await clock.run(2_000);
+  assert.equal(isTrusted, false);
+  report("c3", "old", "new");
+  await clock.run(200);
+  await trusted;
+  report("c2", "old");
+  const refused = assert.rejects(table.untilTrusted(["old", "new"]), {
+    code: "FAILED_PRECONDITION",
+    message: /do not trust the new authority yet: c2;/,
+  });
+  for (let at = 0; at < 6; at++) {
+    await clock.run(2_000);
+    report("c2", "old");
+  }
+  await refused;
+});
+
 function aTable() {
   const clock = new VirtualClock();
   let health: StoreHealth = { status: "ok" };
@@ -114,8 +143,12 @@ function aTable() {
   return { table, clock, setHealth };
 }
 
-function aReport(name: string, fields: { revision?: bigint; behindMs?: bigint; addresses?: string[] } = {}) {
-  return { name, addresses: [`${name}:7600`], revision: 42n, behindMs: 0n, usedTokenIds: [], ...fields };
+function aReport(
+  name: string,
+  fields: { revision?: bigint; behindMs?: bigint; addresses?: string[]; authorityPins?: string[] } = {},
+) {
+  const usual = { revision: 42n, behindMs: 0n, usedTokenIds: [], authorityPins: [] };
+  return { name, addresses: [`${name}:7600`], ...usual, ...fields };
 }
 
 function coordinator(id: string) {

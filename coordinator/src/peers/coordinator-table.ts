@@ -1,3 +1,4 @@
+import { pause } from "@forage/common/clock";
 import type { ReportRequest, ReportResponse } from "@forage/proto/forage/coordinator/v1/coordinator";
 import type * as wire from "@forage/proto/forage/operator/v1/operator";
 import { CoordinatorError } from "../errors.ts";
@@ -17,7 +18,7 @@ export interface OwnPlace {
 export interface CoordinatorTableOptions {
   readonly own: OwnPlace;
   readonly store: Pick<Store, "revision" | "health">;
-  readonly clock: Pick<Clock, "nowMs" | "monotonicMs">;
+  readonly clock: Pick<Clock, "nowMs" | "monotonicMs" | "schedule">;
   /** The time since which it leads, by the wall clock. Default: now. */
   readonly sinceMs?: number | undefined;
   readonly decides: () => boolean;
@@ -48,6 +49,11 @@ const MAX_FOLLOWERS = 16;
 const MAX_ADDRESSES = 32;
 const MAX_TEXT_LENGTH = 300;
 const MAX_TOKENS = 10_000;
+/** One authority, and the one that replaces it. */
+const MAX_PINS = 8;
+/** Some reports of each. */
+const TRUST_WAIT_MS = 10_000;
+const TRUST_CHECK_MS = 100;
 
 /** The coordinators of the cluster, as the one that leads knows them from their reports. */
 export class CoordinatorTable {
@@ -116,6 +122,30 @@ export class CoordinatorTable {
     return () => this.#listeners.delete(run);
   }
 
+  /**
+   * Waits until all coordinators that report accept certificates of these authorities. One that is silent takes them over from the store
+   * before it serves.
+   * @throws CoordinatorError FAILED_PRECONDITION with the names of those that don't in time.
+   */
+  async untilTrusted(pins: readonly string[]): Promise<void> {
+    const { clock } = this.#options;
+    const untilMs = clock.monotonicMs() + TRUST_WAIT_MS;
+    for (;;) {
+      const missing = [...this.#followers.values()].filter(
+        ({ report, reportedMs }) =>
+          clock.monotonicMs() - reportedMs <= SILENT_MS &&
+          pins.some((pin) => !report.authorityPins.includes(pin)),
+      );
+      if (missing.length === 0) return;
+      if (clock.monotonicMs() >= untilMs)
+        throw new CoordinatorError(
+          "FAILED_PRECONDITION",
+          `coordinators do not trust the new authority yet: ${missing.map(({ report }) => report.name).join(", ")}; run \`forage ca roll\` again when \`forage get coordinators\` shows all of them as ready and of the same version`,
+        );
+      await pause(clock, TRUST_CHECK_MS, new AbortController().signal);
+    }
+  }
+
   #look(): void {
     const now = this.addresses()?.toSorted().join() ?? "";
     if (now === this.#addressesTold) return;
@@ -164,7 +194,7 @@ function problemOf(silentMs: number, behindMs: number): string {
   return "";
 }
 
-function checkReport({ name, addresses, usedTokenIds }: ReportRequest): void {
+function checkReport({ name, addresses, usedTokenIds, authorityPins }: ReportRequest): void {
   const invalid = (field: string, description: string): CoordinatorError =>
     new CoordinatorError("INVALID", `${field}: ${description}`, { violations: [{ field, description }] });
   if (name === "" || name.length > MAX_TEXT_LENGTH)
@@ -173,6 +203,8 @@ function checkReport({ name, addresses, usedTokenIds }: ReportRequest): void {
     throw invalid("addresses", `must be at most ${MAX_ADDRESSES} of ${MAX_TEXT_LENGTH} characters`);
   if (usedTokenIds.length > MAX_TOKENS || usedTokenIds.some(({ length }) => length > MAX_TEXT_LENGTH))
     throw invalid("used_token_ids", `must be at most ${MAX_TOKENS} of ${MAX_TEXT_LENGTH} characters`);
+  if (authorityPins.length > MAX_PINS || authorityPins.some(({ length }) => length > MAX_TEXT_LENGTH))
+    throw invalid("authority_pins", `must be at most ${MAX_PINS} of ${MAX_TEXT_LENGTH} characters`);
 }
 
 function placeOf({ name, addresses }: wire.Coordinator): string {

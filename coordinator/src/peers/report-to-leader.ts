@@ -17,6 +17,8 @@ export interface ReportOptions {
   readonly client: (signal: AbortSignal) => Promise<Client>;
   /** The tokens of calls that this coordinator has served. */
   readonly tokensUsed: Pick<TokensUsed, "take">;
+  /** Returns the pins of the authorities whose certificates this coordinator accepts. */
+  readonly authorityPins: () => readonly string[];
   readonly clock: Pick<Clock, "schedule" | "nowMs">;
   readonly log: Log;
   readonly onAnswer: (answer: ReportResponse) => void;
@@ -46,7 +48,7 @@ export function reportToLeader(options: ReportOptions): () => void {
 }
 
 async function sendReport(
-  { own, store, client, clock, tokensUsed }: ReportOptions,
+  { own, store, client, clock, tokensUsed, authorityPins }: ReportOptions,
   signal: AbortSignal,
 ): Promise<ReportResponse> {
   const channel = await client(signal);
@@ -56,6 +58,7 @@ async function sendReport(
     revision: BigInt(store.revision),
     behindMs: BigInt(Math.round(store.behindMs)),
     usedTokenIds: tokensUsed.take(),
+    authorityPins: [...authorityPins()],
   };
   const { path, requestSerialize, responseDeserialize } = CoordinatorServiceService.report;
   const options = { deadline: clock.nowMs() + TIMEOUT_MS };

@@ -116,6 +116,21 @@ export class Member implements AgentWorld {
     return callsOf(OperatorServiceService, this.#client, bearerMetadata(this.#token));
   }
 
+  /** The roots that its clients need at the moment, PEM. */
+  readRoots(): string {
+    return readFileSync(join(this.#dir, "ca.crt"), "utf8");
+  }
+
+  /** Returns the same coordinator for clients that trust these roots. */
+  withRoots(caPem: string): AgentWorld {
+    const client = new Client(this.address, channelCredentials({ caPem }));
+    this.#t.after(() => client.close());
+    return {
+      ...{ address: this.address, caPem, atEnd: (close) => this.atEnd(close) },
+      operator: () => callsOf(OperatorServiceService, client, bearerMetadata(this.#token)),
+    };
+  }
+
   /** The lines of its log over all of its lives. */
   log(): string {
     return this.#program.readLog();
