@@ -97,7 +97,9 @@ export async function openFleet({ nodes, services, replicas, zones }: FleetSizes
         const statuses = state.podsOnNode(name).flatMap((pod) => optimisticStatus(pod, true) ?? []);
         if (statuses.length > 0) await recordStatuses(name, statuses, { store, state, clock, log: LOG });
       }
-      if (state.pods().filter(({ status }) => status?.ready).length === pods) return;
+      const isReady = state.pods().filter(({ status }) => status?.ready).length === pods;
+      // Rollouts end once their pods have stayed ready.
+      if (isReady && state.revisions.all().every(({ record }) => record.good)) return;
       for (let turns = 0; turns < 50; turns++) await turn();
     }
   }

@@ -96,19 +96,57 @@ test("the last line of whatif says what would be worse than now", async () => {
   );
 });
 
-test("the loss of any one node", async () => {
-  const waiting = [{ namespace: "shop", kind: "container_service", name: "web", pods: 2, why: "full" }];
+test("the loss of any one node: the worst in full, others in short, and which were only estimated", async () => {
+  const web = { namespace: "shop", kind: "container_service", name: "web" };
+  const waiting = [{ ...web, pods: 2, why: "full" }];
+  const short = [{ ...web, name: "api", readyBefore: 2, readyLowest: 0, minimum: 1 }];
+  const outcome = {
+    ...{ ...web, readyBefore: 6, readyLowest: 4, readyAfter: 4, minimum: 3 },
+    left: [{ node: "n1", pods: 2 }],
+    waiting: [{ pods: 2, why: "full" }],
+  };
+  const amounts = {
+    requestedBefore: "3",
+    allocatableBefore: "6",
+    requestedAfter: "2",
+    allocatableAfter: "4",
+  };
+  const resources = [{ resource: "cpu", ...amounts, percentBefore: 50, percentAfter: 50 }];
   fake.answers.whatIf = () =>
-    WhatIfResponse.fromPartial({ nodesTried: 3, losses: [{ node: "n1", pods: 4, waiting }] });
+    WhatIfResponse.fromPartial({
+      nodesTried: 9,
+      losses: [
+        { node: "n1", pods: 4, waiting, short, workloads: [outcome], resources },
+        { node: "n2", pods: 1, waiting, short, estimated: true },
+      ],
+      estimated: ["n2"],
+    });
   const { stdout, exitCode } = await forage("whatif --lose any-1");
   assert.equal(
     stdout,
-    "without n1, which has 4 pods:\n    2 of shop/web wait: full\n\nthe loss of 1 of 3 nodes would leave pods without one\n",
+    `without n1, which has 4 pods:
+    shop/web  ready: 6 now, 4 of at least 3 at worst, 4 in the end
+        leaves n1 (2)
+        2 wait: full
+    RESOURCE  NOW            THEN
+    cpu       3 of 6 (50 %)  2 of 4 (50 %)
+
+without n2, which has 1 pod (estimated):
+    2 of shop/web wait: full
+    shop/api has 0 of at least 1 ready at worst, 2 now
+
+exact for 8 of 9 nodes; only estimated, without preemption: n2 (--lose NODE tries one out)
+
+the loss of 2 of 9 nodes would leave pods without a place or services below their minimum
+`,
   );
   assert.equal(exitCode, 1);
   fake.answers.whatIf = () => WhatIfResponse.fromPartial({ nodesTried: 3, safe: true });
   const safe = await forage("whatif --lose any-1");
-  assert.equal(safe.stdout, "the loss of any one of 3 nodes leaves every pod a place\n");
+  assert.equal(
+    safe.stdout,
+    "the loss of any one of 3 nodes leaves every pod a place, and no service falls below its minimum\n",
+  );
   assert.equal(safe.exitCode, 0);
 });
 

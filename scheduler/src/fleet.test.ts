@@ -11,6 +11,17 @@ test("a pod goes to a node with room, and stays pending when no node has room", 
   assert.equal(fleet.place(aPod("b", { cpu: "9" })), undefined);
 });
 
+test("lists the nodes that can take a pod, without binding it", () => {
+  const fleet = aFleet([
+    aNode("small", { cpu: "1" }),
+    aNode("large", { cpu: "8" }),
+    aNode("huge", { cpu: "9" }),
+  ]);
+  assert.deepEqual(fleet.feasibleNodes(aPod("a", { cpu: "2" })).sort(), ["huge", "large"]);
+  assert.deepEqual(fleet.feasibleNodes(aPod("a", { cpu: "10" })), []);
+  assert.equal(fleet.nodeOf("default/a"), undefined);
+});
+
 test("unknown and repeated names are refused, and leave the fleet as it was", () => {
   const fleet = aFleet([aNode("n")]);
   fleet.bind(aPod("a"), "n");

@@ -183,6 +183,14 @@ export class Fleet {
     return { totals: byName, chosen: chosen < 0 ? undefined : this.#state.nodes.name(chosen) };
   }
 
+  /** Returns the names of the nodes that can take the pod now. Empty if the profile can't score it. */
+  feasibleNodes(pod: PodSpec): string[] {
+    const podClass = this.#state.classOf(pod);
+    if (!this.#placer.scoring.accepts(podClass)) return [];
+    const { nodes, length } = this.#placer.feasible(podClass);
+    return Array.from({ length }, (_, index) => this.#state.nodes.name(nodes[index] ?? 0));
+  }
+
   /** Explains why the pod is not placed: every node and its reason. */
   explain(pod: PodSpec): Explanation {
     const podClass = this.#state.classOf(pod);

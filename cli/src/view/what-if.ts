@@ -16,13 +16,14 @@ const MAX_NAMED = 8;
 
 /** Describes what a trial showed: workload by workload, then how full the fleet would be. Ends with a line feed. */
 export function describeWhatIf(found: WhatIfResponse, paint: Paint): string {
-  const { workloads, resources, notes, losses, nodesTried, safe } = found;
+  const { workloads, resources, notes, losses, nodesTried, safe, estimated } = found;
   const isAny = nodesTried > 0;
   const parts = [
     ...workloads.map((outcome) => describeWorkload(outcome, paint)),
     ...losses.map((loss) => describeLoss(loss, paint)),
     ...(resources.length === 0 ? [] : [describeResources(resources, paint)]),
     ...notes.map((note) => `${paint("strong", plainText(note))}\n`),
+    ...(estimated.length === 0 ? [] : [estimatedText(estimated, nodesTried)]),
   ];
   const verdict = isAny ? anyVerdict(safe, losses.length, nodesTried) : verdictOf(safe, workloads);
   return `${parts.join("\n")}${parts.length === 0 ? "" : "\n"}${paint(safe ? "good" : "bad", verdict)}\n`;
@@ -63,12 +64,31 @@ function readiness({ kind, readyBefore, readyLowest, readyAfter, minimum }: Work
   return `ready: ${readyBefore} now, ${readyLowest}${least} at worst, ${readyAfter} in the end`;
 }
 
-function describeLoss({ node, pods, waiting }: NodeLoss, paint: Paint): string {
-  const lines = waiting.map(({ namespace, name, pods: count, why }) =>
-    plainText(`    ${count} of ${namespace}/${name} ${count === 1 ? "waits" : "wait"}: ${why}`),
+function describeLoss(loss: NodeLoss, paint: Paint): string {
+  const { node, pods, estimated, workloads, resources, notes } = loss;
+  const how = estimated ? " (estimated)" : "";
+  const title = `without ${plainText(node)}, which has ${pods} ${noun(pods, "pod")}${how}:`;
+  const parts =
+    workloads.length > 0
+      ? workloads.map((outcome) => describeWorkload(outcome, paint))
+      : [...waitingLines(loss), ...shortLines(loss)].map((line) => `${line}\n`);
+  const table = resources.length === 0 ? "" : describeResources(resources, paint);
+  const body = [...parts, table, ...notes.map((note) => `${paint("strong", plainText(note))}\n`)].join("");
+  return `${paint("bad", title)}\n${body.replace(/^(?=.)/gm, "    ")}`;
+}
+
+function waitingLines({ waiting }: NodeLoss): string[] {
+  return waiting.map(({ namespace, name, pods, why }) =>
+    plainText(`${pods} of ${namespace}/${name} ${pods === 1 ? "waits" : "wait"}: ${why}`),
   );
-  const title = `without ${plainText(node)}, which has ${pods} ${noun(pods, "pod")}:`;
-  return `${[paint("bad", title), ...lines].join("\n")}\n`;
+}
+
+function shortLines({ short }: NodeLoss): string[] {
+  return short.map(({ namespace, name, readyBefore, readyLowest, minimum }) =>
+    plainText(
+      `${namespace}/${name} has ${readyLowest} of at least ${minimum} ready at worst, ${readyBefore} now`,
+    ),
+  );
 }
 
 const COLUMNS: readonly Column<ResourceOutcome>[] = [
@@ -137,8 +157,20 @@ function isBelowMinimum({ readyBefore, readyLowest, minimum = 0 }: WorkloadOutco
 }
 
 function anyVerdict(safe: boolean, bad: number, tried: number): string {
-  if (safe) return `the loss of any one of ${tried} ${noun(tried, "node")} leaves every pod a place`;
-  return `the loss of ${bad} of ${tried} ${noun(tried, "node")} would leave pods without one`;
+  const nodes = `${tried} ${noun(tried, "node")}`;
+  if (safe)
+    return `the loss of any one of ${nodes} leaves every pod a place, and no service falls below its minimum`;
+  const what = "would leave pods without a place or services below their minimum";
+  return bad === 1 ? `the loss of 1 of ${nodes} ${what}` : `the loss of ${bad} of ${nodes} ${what}`;
+}
+
+function estimatedText(estimated: readonly string[], tried: number): string {
+  const named = estimated
+    .slice(0, MAX_NAMED)
+    .map((name) => plainText(name))
+    .join(", ");
+  const more = estimated.length > MAX_NAMED ? ` and ${estimated.length - MAX_NAMED} more` : "";
+  return `exact for ${tried - estimated.length} of ${tried} nodes; only estimated, without preemption: ${named}${more} (--lose NODE tries one out)\n`;
 }
 
 function noun(count: number | bigint, word: string): string {

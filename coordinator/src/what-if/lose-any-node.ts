@@ -1,84 +1,195 @@
-import type { NodeLoss, WhatIfResponse, WorkloadWaiting } from "@forage/proto/forage/operator/v1/operator";
-import { type Fleet, type Profile, podKey } from "@forage/scheduler";
-import { type DefaultTolerations, evictionOf } from "../control/eviction/eviction-of.ts";
-import { endOf } from "../control/job/pod-state.ts";
+import type { NodeLoss, WhatIfResponse } from "@forage/proto/forage/operator/v1/operator";
+import { type Fleet, podKey } from "@forage/scheduler";
+import { pendingEviction } from "../control/eviction/pending-eviction.ts";
+import { usesNothing } from "../control/job/pod-state.ts";
 import { claimTiesOf } from "../control/placement/claims.ts";
 import { byImportance } from "../control/placement/order.ts";
 import { podSpecOf } from "../model/pod-spec.ts";
-import { toTimestamp } from "../model/timestamp.ts";
 import { splitWorkloadKey } from "../model/workload.ts";
-import type { ClusterView } from "../state/cluster-view.ts";
-import type { PodEntry } from "../state/entries.ts";
-import { UNREACHABLE_TAINT } from "../state/node-taints.ts";
-import { openFleetCopy } from "./fleet-copy.ts";
-
-export interface LoseAnyNodeOptions {
-  readonly state: ClusterView;
-  readonly profile: Profile;
-  readonly tolerations?: DefaultTolerations | undefined;
-  readonly nowMs: number;
-  /** Lets others have the process. */
-  readonly turn: () => Promise<void>;
-}
+import type { PlanOptions } from "../plan/plan-apply.ts";
+import type { NodeEntry, PodEntry } from "../state/entries.ts";
+import { equalNodes } from "./equal-nodes.ts";
+import { type FleetCopy, openFleetCopy } from "./fleet-copy.ts";
+import { FreeRoom } from "./free-room.ts";
+import { LossProofs, taintsOfLost } from "./loss-proofs.ts";
+import { byHarm, type LossVerdict, verdictOf } from "./loss-verdict.ts";
+import { PodShapes } from "./pod-shapes.ts";
+import { restOf } from "./rest.ts";
+import { ServiceCounts } from "./service-counts.ts";
+import { tryOut } from "./try-out.ts";
 
 /** Losses in the response. */
 const MAX_LOSSES = 100;
-const NOTE =
-  "each node was tried out alone, by the scheduler and without preemption; `forage whatif --lose NODE` tries one out in full";
+/** Each trial copies the fleet. Trials of one request may copy this many nodes and pods together: about 1.5 s of CPU time. */
+const MAX_COPIED = 44_000;
+/** Losses that are described in full: the worst ones, though others were tried out. */
+const MAX_DESCRIBED = 10;
 
-/** Tries out the loss of each node that is ready, one after the other. */
-export async function loseAnyNode(options: LoseAnyNodeOptions): Promise<WhatIfResponse> {
-  const { state, profile, turn } = options;
-  const copy = openFleetCopy(state, profile);
-  const losses: NodeLoss[] = [];
-  let nodesTried = 0;
+export interface LoseAnyNodeOptions {
+  /** The number of losses that are tried out with all controllers. Default: as many as take a second or two, at least one. */
+  readonly maxTrials?: number;
+}
+
+/**
+ * Evaluates the loss of each node that is ready, each on its own. Proves the result where possible, tries out the other losses with all
+ * controllers within a limit of trials, beginning with the worst one, and estimates the rest by the scheduler alone.
+ */
+export async function loseAnyNode(
+  plan: PlanOptions,
+  { maxTrials = trialsFor(plan) }: LoseAnyNodeOptions = {},
+): Promise<WhatIfResponse> {
+  const { state, turn } = plan;
+  const copy = openFleetCopy(state, plan.control.profile);
   try {
-    for (const { name } of state.nodes()) {
-      const node = state.node(name);
-      if (node === undefined || !node.health.ready) continue;
-      nodesTried++;
-      const loss = copy.view.without(node, () => lossOf(name, copy.fleet, options));
-      if (loss.waiting.length > 0) losses.push(loss);
+    const trial = await openTrial(plan, copy);
+    const groups = equalNodes(state, trial.shapes);
+    const verdicts = new Map<NodeEntry, LossVerdict>();
+    for (const [node] of groups) {
+      if (node !== undefined) verdicts.set(node, trial.proofs.proofOf(node) ?? estimateOf(node, trial));
       await turn();
     }
+    for (const node of chooseTrials(verdicts, maxTrials)) {
+      const supposition = { $case: "loseNode", value: node.name } as const;
+      verdicts.set(node, verdictOf(node.name, await tryOut([{ supposition }], plan)));
+    }
+    const all = groups.flatMap((group) => verdictsOfGroup(group, verdicts));
+    return responseOf(all, trial);
   } finally {
     copy.close();
   }
-  const waiting = (loss: NodeLoss): number => loss.waiting.reduce((sum, { pods }) => sum + pods, 0);
-  losses.sort((a, b) => waiting(b) - waiting(a) || (a.node < b.node ? -1 : 1));
-  const notes = losses.length > MAX_LOSSES ? [NOTE, `the worst ${MAX_LOSSES} of ${losses.length}`] : [NOTE];
+}
+
+function trialsFor({ state }: PlanOptions): number {
+  return Math.max(1, Math.floor(MAX_COPIED / (1 + state.nodes().length + state.pods().length)));
+}
+
+interface Trial {
+  readonly plan: PlanOptions;
+  readonly copy: FleetCopy;
+  readonly shapes: PodShapes;
+  readonly counts: ServiceCounts;
+  readonly proofs: LossProofs;
+}
+
+async function openTrial(plan: PlanOptions, copy: FleetCopy): Promise<Trial> {
+  const { state, turn } = plan;
+  const shapes = new PodShapes();
+  const counts = new ServiceCounts(state);
+  await turn();
+  const room = new FreeRoom(state, shapes);
+  await turn();
+  const options = { plan, fleet: copy.fleet, shapes, room, counts, rest: await restOf(plan) };
+  return { plan, copy, shapes, counts, proofs: new LossProofs(options) };
+}
+
+/**
+ * Returns the nodes whose loss is tried out: the worst one, then those of which nothing could be proved, then the others by the harm, for
+ * their description.
+ */
+function chooseTrials(verdicts: ReadonlyMap<NodeEntry, LossVerdict>, most: number): NodeEntry[] {
+  const ranked = [...verdicts].sort(([, a], [, b]) => byHarm(a, b));
+  const [worst] = ranked;
+  const unproved = ranked.filter(([, { isEstimated }]) => isEstimated);
+  const harmful = ranked.filter(([, { isSafe }]) => !isSafe).slice(0, MAX_DESCRIBED);
+  const first = worst !== undefined && !worst[1].isSafe ? [worst] : [];
+  return [...new Set([...first, ...unproved, ...harmful].map(([node]) => node))].slice(0, most);
+}
+
+/** The verdict of one node holds for all nodes that equal it; what it says of other nodes does not. */
+function verdictsOfGroup(
+  group: readonly NodeEntry[],
+  verdicts: ReadonlyMap<NodeEntry, LossVerdict>,
+): LossVerdict[] {
+  return group.flatMap((node, index) => {
+    const verdict = group[0] && verdicts.get(group[0]);
+    if (verdict === undefined) return [];
+    const { outcome: _, ...rest } = verdict;
+    return [index === 0 ? verdict : { ...rest, node: node.name }];
+  });
+}
+
+function responseOf(all: readonly LossVerdict[], trial: Trial): WhatIfResponse {
+  const harmful = all.filter(({ isSafe }) => !isSafe).sort(byHarm);
+  const more = harmful.length - MAX_LOSSES;
+  const losses = harmful
+    .slice(0, MAX_LOSSES)
+    .map((verdict, index) => lossOf(verdict, index < MAX_DESCRIBED, trial));
   return {
-    ...{ workloads: [], resources: [], notes, nodesTried },
-    losses: losses.slice(0, MAX_LOSSES),
-    safe: losses.length === 0,
+    ...{ workloads: [], resources: [], losses },
+    notes: more > 0 ? [`the worst ${MAX_LOSSES} of ${harmful.length} losses`] : [],
+    nodesTried: all.length,
+    safe: harmful.length === 0,
+    estimated: all.filter(({ isEstimated }) => isEstimated).map(({ node }) => node),
   };
 }
 
-/** The node is not in the fleet. Places its pods on the others, and takes them off again. */
-function lossOf(name: string, fleet: Fleet, { state, tolerations, nowMs }: LoseAnyNodeOptions): NodeLoss {
-  const taint = { key: UNREACHABLE_TAINT, value: "", effect: "NoExecute", addedAt: toTimestamp(nowMs) };
-  const replaced = state
-    .podsOnNode(name)
-    .filter((pod) => isReplaced(pod) && evictionOf(pod.record, [taint], tolerations) !== undefined)
-    .sort(byImportance);
-  const placed: PodEntry[] = [];
-  const waiting = new Map<string, WorkloadWaiting>();
-  for (const pod of replaced) {
-    const spec = podSpecOf(pod.record, claimTiesOf(pod, state).nodes);
+function lossOf(verdict: LossVerdict, isDescribed: boolean, trial: Trial): NodeLoss {
+  const { node, short, isEstimated, outcome } = verdict;
+  const described = isDescribed ? outcome : undefined;
+  const waiting = [...verdict.waiting].map(([key, { pods, why }]) => {
+    return { ...splitWorkloadKey(key), pods, why: why ?? whyWaiting(key, node, trial) };
+  });
+  return {
+    ...{ node, waiting, short: [...short], estimated: isEstimated },
+    pods: replacedPods(node, trial.plan).length,
+    workloads: described?.workloads ?? [],
+    resources: described?.resources ?? [],
+    notes: outcome?.notes ?? [],
+  };
+}
+
+/** Returns the scheduler's reason why one more pod of the workload finds no node without this one. */
+function whyWaiting(workload: string, lost: string, { plan, copy }: Trial): string {
+  const node = plan.state.node(lost);
+  const pod = plan.state.podsOfWorkload(workload).find(({ record }) => record.node === lost);
+  if (node === undefined || pod === undefined) return "";
+  const ties = claimTiesOf(pod, plan.state);
+  const spec = { ...podSpecOf(pod.record, ties.nodes), name: replacementName(pod) };
+  return copy.view.whileLost(node, plan.nowMs, () => copy.fleet.explain(spec).summary);
+}
+
+/** Places the replacements by the scheduler alone, in the order of their importance and without preemption. */
+function estimateOf(node: NodeEntry, { plan, copy, counts }: Trial): LossVerdict {
+  const short = counts.shortWithout(node.name);
+  const waiting = copy.view.whileLost(node, plan.nowMs, () => placeReplacements(node.name, copy.fleet, plan));
+  const isSafe = waiting.size === 0 && short.length === 0;
+  return { node: node.name, waiting, short, isSafe, isEstimated: true };
+}
+
+function placeReplacements(lost: string, fleet: Fleet, plan: PlanOptions): LossVerdict["waiting"] {
+  const placed: ReturnType<typeof podKey>[] = [];
+  const waiting = new Map<string, { pods: number; why: string }>();
+  for (const pod of replacedPods(lost, plan).sort(byImportance)) {
+    const spec = {
+      ...podSpecOf(pod.record, claimTiesOf(pod, plan.state).nodes),
+      name: replacementName(pod),
+    };
     if (fleet.schedule(spec) !== undefined) {
-      placed.push(pod);
+      placed.push(podKey(spec));
       continue;
     }
     const known = waiting.get(pod.workloadKey);
     const why = known?.why ?? fleet.explain(spec).summary;
-    const pods = (known?.pods ?? 0) + 1;
-    waiting.set(pod.workloadKey, { ...splitWorkloadKey(pod.workloadKey), pods, why });
+    waiting.set(pod.workloadKey, { pods: (known?.pods ?? 0) + 1, why });
   }
-  for (const { record } of placed) fleet.unbind(podKey(record));
-  return { node: name, pods: replaced.length, waiting: [...waiting.values()] };
+  for (const key of placed) fleet.unbind(key);
+  return waiting;
 }
 
-function isReplaced(pod: PodEntry): boolean {
-  if (pod.record.stoppingSince !== undefined) return false;
-  return pod.record.job === undefined || endOf(pod) === undefined;
+/** No pod is called so: names of pods are DNS labels. */
+function replacementName({ record }: PodEntry): string {
+  return `${record.name}_replacement`;
+}
+
+/** The pods of the node that would be replaced if it were lost. */
+function replacedPods(name: string, { state, nowMs, control }: PlanOptions): PodEntry[] {
+  const node = state.node(name);
+  if (node === undefined) return [];
+  const taints = taintsOfLost(node, nowMs);
+  return state
+    .podsOnNode(name)
+    .filter(
+      (pod) =>
+        !usesNothing(pod) && pendingEviction(pod, node, taints, nowMs, control.tolerations) !== undefined,
+    );
 }

@@ -74,12 +74,17 @@ export function isSafe(outcomes: readonly WorkloadOutcome[]): boolean {
   return outcomes.every((outcome) => !isShort(outcome) && newlyWaiting(outcome) === 0);
 }
 
-/** Reports whether the workload falls below its minimum, and further than it is now. */
-function isShort({ readyBefore, readyLowest, minimum = 0 }: WorkloadOutcome): boolean {
+/** Reports whether the workload falls below its minimum, and further than it is now. Pure. */
+export function isShort({
+  readyBefore,
+  readyLowest,
+  minimum = 0,
+}: Pick<WorkloadOutcome, "readyBefore" | "readyLowest" | "minimum">): boolean {
   return readyLowest < Math.min(minimum, readyBefore);
 }
 
-function newlyWaiting({ waiting }: WorkloadOutcome): number {
+/** Returns how many pods wait in the end that have a node now. Pure. */
+export function newlyWaiting({ waiting }: WorkloadOutcome): number {
   return waiting.reduce((sum, { pods, already }) => sum + pods - already, 0);
 }
 

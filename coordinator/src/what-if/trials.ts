@@ -34,9 +34,8 @@ export class Trials {
     return planner.inTurn(caller, async (options) => {
       // Something may have changed while others had their turn.
       checkSuppositions(suppositions, state);
-      if (suppositions[0]?.supposition?.$case !== "loseAnyNode") return tryOut(suppositions, options);
-      const { profile, tolerations } = options.control;
-      return loseAnyNode({ state, profile, tolerations, nowMs: options.nowMs, turn: options.turn });
+      const isAny = suppositions[0]?.supposition?.$case === "loseAnyNode";
+      return isAny ? loseAnyNode(options) : tryOut(suppositions, options);
     });
   }
 

@@ -11,7 +11,7 @@ import { ReadyCounts } from "./ready-counts.ts";
 import { fleetHealthWith, lostNodes, suppose } from "./suppose.ts";
 
 /** The time after the change in which everything is decided that tolerations and deadlines put off. */
-const HORIZON_MS = 30 * 60_000;
+export const HORIZON_MS = 30 * 60_000;
 /** Rounds in which pods report something new. A job of thousands of pods would take thousands. */
 const MAX_ROUNDS = 200;
 /** Waits for something that only time brings. */
@@ -44,6 +44,7 @@ export async function tryOut(
       notes: [...(kept ? [keptNote(health)] : []), ...(isOver ? [] : [CUT_NOTE])],
       losses: [],
       nodesTried: 0,
+      estimated: [],
       safe: isSafe(workloads) && !kept,
     };
   } finally {
@@ -52,8 +53,8 @@ export async function tryOut(
   }
 }
 
-/** Returns whether everything came to rest. */
-async function letRun(sandbox: Sandbox): Promise<boolean> {
+/** Lets the copy's controllers run until nothing is left to do before the horizon. Returns whether everything came to rest. */
+export async function letRun(sandbox: Sandbox): Promise<boolean> {
   const untilMs = sandbox.clock.nowMs() + HORIZON_MS;
   let reported = -1;
   for (let rounds = 0, waits = 0; rounds < MAX_ROUNDS && waits < MAX_WAITS; ) {

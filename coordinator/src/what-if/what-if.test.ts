@@ -1,29 +1,14 @@
 import assert from "node:assert/strict";
-import { type TestContext, test } from "node:test";
-import type {
-  CapacityRequest,
-  Supposition,
-  WhatIfResponse,
-  WorkloadOutcome,
-} from "@forage/proto/forage/operator/v1/operator";
+import { test } from "node:test";
+import type { WorkloadOutcome } from "@forage/proto/forage/operator/v1/operator";
 import type { ForageResource } from "@forage/proto/forest/v1/forage";
-import { pino } from "pino";
-import { aNode } from "../../test/support/entries.ts";
-import { aContainerService, aRequest } from "../../test/support/requests.ts";
-import { settled } from "../../test/support/until.ts";
-import { aView } from "../../test/support/view.ts";
-import { applyResources } from "../api/forage/apply.ts";
-import { startControl } from "../control/control.ts";
+import { aContainerService } from "../../test/support/requests.ts";
+import {
+  aRestingFleet as aFleet,
+  type Change,
+  aSizedNode as node,
+} from "../../test/support/resting-fleet.ts";
 import { CoordinatorError } from "../errors.ts";
-import { parseIpRange } from "../ip/ip-range.ts";
-import { recordStatuses } from "../link/reports.ts";
-import { MetricsCollector } from "../metrics/metrics-collector.ts";
-import { Planner } from "../plan/planner.ts";
-import { optimisticStatus } from "../plan/simulated-nodes.ts";
-import type { NodeEntry } from "../state/entries.ts";
-import { Trials } from "./trials.ts";
-
-type Change = Exclude<Supposition["supposition"], undefined>;
 
 test("pods of a lost node find places on the others, and a service dips meanwhile", async (t) => {
   const fleet = await aFleet(t, [node("n1"), node("n2"), node("n3")], [web(6)]);
@@ -234,69 +219,4 @@ function web(replicas: number): ForageResource {
 
 function podsOf(counts: WorkloadOutcome["left"]): number {
   return counts.reduce((sum, { pods }) => sum + pods, 0);
-}
-
-/** A node for four of the pods, unless it has more cpu. */
-function node(name: string, labels: Readonly<Record<string, string>> = {}, cpu = "2"): NodeEntry {
-  const entry = aNode({ name, labels });
-  const report = entry.report?.report;
-  assert.ok(entry.report && report);
-  const allocatable = { cpu, memory: "8Gi", pods: "110" };
-  return { ...entry, report: { ...entry.report, report: { ...report, allocatable } } };
-}
-
-/** Nodes on which the resources run. */
-async function aFleet(t: TestContext, nodes: readonly NodeEntry[], resources: readonly ForageResource[]) {
-  const { store, state, clock } = await aView(t, { nodes });
-  const log = pino({ level: "silent" });
-  let names = 0;
-  const randomName = (length: number): string => String(names++).padStart(length, "0");
-  const ip = parseIpRange("10.96.0.0/16");
-  assert.ok(ip);
-  const control = {
-    randomName,
-    profile: "pack",
-    limits: { deadlineMs: 600_000, placementMs: 20_000, stableMs: 1_000 },
-    addresses: { virtualIps: [ip], loadBalancerIps: [], nodePorts: { first: 30_000, last: 32_767 } },
-  } as const;
-  const metrics = new MetricsCollector({ state, clock, intervalMs: 15_000 });
-  const running = startControl({
-    ...control,
-    ...{ store, state, clock, metrics, log },
-    steps: { take: () => {} },
-    events: { record: () => {} },
-    readyEndpoints: () => 0,
-  });
-  if (resources.length > 0)
-    await applyResources(aRequest("a1", resources, { app: "shop" }), { store, state, clock, randomName });
-  for (let looks = 0; looks < 20; looks++) {
-    for (let turns = 0; turns < 10; turns++) await settled();
-    for (const { name } of state.nodes()) {
-      const statuses = state.podsOnNode(name).flatMap((pod) => optimisticStatus(pod, true) ?? []);
-      if (statuses.length > 0) await recordStatuses(name, statuses, { store, state, clock, log });
-    }
-  }
-  // The fleet rests; only the trials' copies move.
-  await running.close();
-  metrics.close();
-  const planner = new Planner({
-    ...{ store, state, nowMs: () => clock.nowMs(), control, apply: { randomName }, turn: settled },
-  });
-  const trials = new Trials({ state, planner });
-  const podsOn = (name: string): number => state.podsOnNode(name).length;
-  return {
-    store,
-    podsOn,
-    /** Room for pods on the other nodes. */
-    free: (name: string): number =>
-      nodes
-        .filter((other) => other.name !== name)
-        .reduce(
-          (sum, other) => sum + 2 * Number(other.report?.report?.allocatable.cpu) - podsOn(other.name),
-          0,
-        ),
-    whatIf: (...changes: readonly Change[]): Promise<WhatIfResponse> =>
-      trials.whatIf({ suppositions: changes.map((supposition) => ({ supposition })) }, "tester"),
-    capacity: (shape: CapacityRequest["shape"]) => trials.capacity({ shape }, "tester"),
-  };
 }

@@ -40,15 +40,13 @@ export class FleetView {
     return this.#options.fleet.unbind(fleetKey(before.record));
   }
 
-  /** Runs with the node and its pods left out of the fleet, and puts them back. */
-  without<T>(node: NodeEntry, run: () => T): T {
-    const { fleet, state } = this.#options;
-    fleet.removeNode(node.name);
+  /** Runs while the fleet holds the node as unreachable, with its pods on it, and takes that back. */
+  whileLost<T>(node: NodeEntry, nowMs: number, run: () => T): T {
+    this.#describe({ ...node, health: { ...node.health, ready: false, sinceMs: nowMs } });
     try {
       return run();
     } finally {
       this.#describe(node);
-      for (const pod of state.podsOnNode(node.name).sort(byBinding)) this.#setPod(pod);
     }
   }
 
