@@ -24,7 +24,7 @@ const TRACE_LINES = 120;
 /** Back and forth: six hours each. */
 const CLOCK_JUMP_MAX_MS = 12 * 3_600_000;
 
-test("whatever fails, no container runs twice, and in the end just what is assigned runs", async () => {
+test("under any failures, no container runs twice, and in the end exactly the assigned ones run", async () => {
   const first = Array.from({ length: SEEDS }, (_, seed) => seed);
   const seeds = ONE_SEED === undefined ? new Set([...first, ...KNOWN_SEEDS]) : [Number(ONE_SEED)];
   for (const seed of seeds) await simulate(seed);

@@ -101,7 +101,7 @@ test("http may be off, and only listens on loopback", async () => {
   );
 });
 
-test("what pods reach is read, with ports of both protocols", async () => {
+test("reads the addresses that pods may reach, with ports of both protocols", async () => {
   const none = await read(MINIMAL);
   assert.deepEqual(none.podAccess, { metadata: "deny", host: "all", hostPorts: [] });
   const limited = await read(

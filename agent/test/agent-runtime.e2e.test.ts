@@ -17,7 +17,7 @@ const LIMIT = { timeout: 180_000 };
 const SLEEPER = ["sh", "-c", "echo up; exec sleep 100000"];
 const LOGIN = { username: "robot", password: "s3cr3t-word" };
 
-describe("what the agent makes of its runtime", { concurrency: false }, () => {
+describe("the agent and its runtime", { concurrency: false }, () => {
   let host: TestHost;
   let registry: Registry;
   let coordinator: FakeCoordinator;

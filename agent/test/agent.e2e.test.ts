@@ -115,7 +115,7 @@ describe("the agent on a real containerd", { concurrency: false }, () => {
     },
   );
 
-  test("what died while the agent was away runs again when it is back", LIMIT, async () => {
+  test("containers that died while the agent was away run again when it is back", LIMIT, async () => {
     const pid = await pidOf("web1");
     await agent.kill();
     kill(pid, "SIGKILL");

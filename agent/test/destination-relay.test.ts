@@ -124,7 +124,7 @@ test("a look-up is kept for a minute after its last proxy has left", LIMIT, asyn
   await until(() => coordinator.cancelled === 1);
 });
 
-test("whoever is no pod of this host is not served", LIMIT, async (t) => {
+test("serves pods of this host only", LIMIT, async (t) => {
   const { lookUp } = await started(t, { client: undefined });
   const stranger = lookUp("get", WEB);
   await until(() => stranger.ended !== undefined);

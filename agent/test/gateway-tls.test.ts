@@ -236,7 +236,7 @@ test("passthrough forwards the stream undecrypted, by the client's server name",
   assert.equal((await gateway.ask("pass.example.com", "/")).status, 404, "no route covers plain requests");
 });
 
-test("what isn't TLS gets no answer on the encrypted port", async (t) => {
+test("the encrypted port does not answer plain text", async (t) => {
   const gateway = await GatewayUnderTest.start(t);
   const ca = await anAuthority();
   await gateway.apply({

@@ -72,7 +72,7 @@ test("unused images go with their layers; those of pods and containers stay", as
   await it.runtime.remove([id], signal);
 });
 
-test("what a container writes over its image is found, until it ends", async ({ signal }) => {
+test("finds the files that a container writes over its image until it ends", async ({ signal }) => {
   const { id } = await it.runtime.run(it.spec(["sh", "-c", "echo x >/written; sleep 1000"]), signal);
   const layer = await it.runtime.ownLayer(id, signal);
   assert.ok(layer);

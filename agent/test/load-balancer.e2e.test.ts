@@ -129,7 +129,7 @@ describe("addresses of load balancers on a network", { concurrency: 3 }, () => {
   );
 
   test(
-    "what an agent before it has left is taken away, and what is the host's own is left alone",
+    "removes addresses that an earlier agent has left, and leaves those of the host alone",
     limit,
     async (t) => {
       const { one } = await setUp(t);

@@ -59,7 +59,7 @@ function given(t: TestContext, base = mkdtempSync(join(tmpdir(), "forage-reader-
   return { base, dir, logFile, client, start, texts };
 }
 
-test("what is written while no reader is there waits, also when its writer ends", async (t) => {
+test("lines written without a reader wait for one, also when their writer ends", async (t) => {
   const { dir, logFile, client, start, texts } = given(t);
   const first = await start();
   const pipes = await client.begin(logFile);

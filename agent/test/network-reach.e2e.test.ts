@@ -85,7 +85,7 @@ test("pods reach other hosts by the host's address", { skip }, async (t) => {
   }
 });
 
-test("what is not published does not answer", { skip }, async (t) => {
+test("ports that are not published don't answer", { skip }, async (t) => {
   const { network, outside } = await setUp(t);
   await network.unpublish("a", signal);
   assert.equal(await askFrom(outside, "TCP", HOST_ADDRESS, A_PORT), "refused");

@@ -23,7 +23,7 @@ const TOKEN_DIR = "/var/run/secrets/forage.dev/serviceaccount";
 // Numbers of the kernel's own devices, as `stat` has them.
 const [ZERO, NULL] = ["1:5", "1:3"];
 
-describe("what containers find on a real host", { concurrency: false }, () => {
+describe("environment of containers on a real host", { concurrency: false }, () => {
   let host: TestHost;
   let coordinator: FakeCoordinator;
   let agent: AgentUnderTest;

@@ -171,7 +171,7 @@ function expectedVerdict({ probes, asked }: History): {
   return { started, ready: started && !restarts && (probes.readiness === undefined || ready), restarts };
 }
 
-test("whatever a container answers, Kubernetes' rules hold", async () => {
+test("the rules of Kubernetes hold for any answers of a container", async () => {
   for (let seed = 1; seed <= SEEDS; seed += 1) {
     const history = await simulate(seed, false);
     try {

@@ -77,7 +77,7 @@ test("a run that another agent began and still goes on keeps its name", async (t
   await it.runtime.run(spec, signal);
 });
 
-test("whatever is started around the moment of listening is in the list or among the events", async (t) => {
+test("a container that starts while events are subscribed is in the list or among the events", async (t) => {
   const { signal } = t;
   const it = await openNerdctl();
   t.after(() => it.close());

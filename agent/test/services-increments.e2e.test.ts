@@ -27,7 +27,7 @@ const FAMILIES = [
 ] as const;
 
 for (const { family, podCidr, gateway, nodad } of FAMILIES) {
-  test(`whatever way services changed, the kernel's rules are those of a new start: ${family}`, {
+  test(`after any changes of services, the kernel's rules equal those of a new start: ${family}`, {
     skip,
     timeout: 300_000,
   }, async (t) => {

@@ -117,7 +117,7 @@ for (const limited of [false, true]) {
     assert.equal(host.mounts().filter((path) => path.includes("/pin/")).length, 0);
   });
 
-  test(`what lies in a volume ${where} is found, and what is missing is made`, options, async (t) => {
+  test(`finds an existing path of a volume and creates a missing one: ${where}`, options, async (t) => {
     const { volume, pin } = await aScene(t, limited);
     mkdirSync(join(volume, "there/deep"), { recursive: true });
     writeFileSync(join(volume, 'there/file, odd: "name"\n'), "text");
@@ -148,7 +148,7 @@ for (const limited of [false, true]) {
   });
 }
 
-test("what was pinned stays pinned, whatever becomes of its name", options, async (t) => {
+test("a pinned path stays pinned when its name is replaced", options, async (t) => {
   const { volume, outside, pin } = await aScene(t, false);
   mkdirSync(join(volume, "x"));
   writeFileSync(join(volume, "x/mine"), "");

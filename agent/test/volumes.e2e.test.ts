@@ -119,7 +119,7 @@ test(
   },
 );
 
-test("what a limit covers takes no room before it is used, and gives it back", options, async (t) => {
+test("a limited volume takes no space before it is used, and gives it back", options, async (t) => {
   const { host, volumes } = await onHost(t);
   await volumes.prepare(aPod("a", { scratch: { ...DISK, sizeLimitBytes: 1024 * MIB } }), signal);
   const path = await sourceOf(volumes, "a", "scratch");

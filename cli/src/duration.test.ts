@@ -15,7 +15,7 @@ test("durations that are understood", () => {
   for (const [text, ms] of Object.entries(cases)) assert.equal(parseDurationMs(text), ms, text);
 });
 
-test("what is no duration", () => {
+test("refuses text that is no duration", () => {
   for (const text of ["", "5", "m", "5 m", "-5s", "0s", "1s1m", "1e3s", "99999999999999999999d", "5M"]) {
     assert.equal(parseDurationMs(text), undefined, text);
   }

@@ -49,7 +49,7 @@ describe("Compose files", () => {
     );
   });
 
-  test("what can't be carried over is an error with its line; --lossy makes it a warning", async () => {
+  test("a field that can't be carried over is an error with its line; --lossy makes it a warning", async () => {
     for (const verb of ["apply", "plan", "diff", "validate", "convert"]) {
       const { exitCode, stderr } = await forage(`${verb} -f -`, COMPOSE);
       assert.notEqual(exitCode, 0);
@@ -64,7 +64,7 @@ describe("Compose files", () => {
     assert.deepEqual(fake.calls, []);
   });
 
-  test("what the coordinator refuses is shown at the service", async () => {
+  test("shows the coordinator's refusal at the service", async () => {
     fake.answers.applyResources = () => {
       throw grpcError(status.INVALID_ARGUMENT, "1 field is wrong", [
         { field: "resources[2].container_service.container.image", description: "is no image" },

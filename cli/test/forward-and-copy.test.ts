@@ -185,7 +185,7 @@ describe("cp", LIMIT, () => {
     assert.match((await cp(join(dir, "dir"), "web-1:/tmp")).stderr, /there is no room left/);
   });
 
-  test("what is not clear, before anything is sent", async () => {
+  test("refuses unclear operands before anything is sent", async () => {
     for (const [args, message] of [
       [["a", "b"], /exactly one of SOURCE and TARGET is POD:\/PATH/],
       [["p:/a", "p:/b"], /exactly one of/],

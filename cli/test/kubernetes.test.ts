@@ -131,7 +131,7 @@ describe("Kubernetes manifests", () => {
     assert.doesNotMatch(stdout, new RegExp(CANARY));
   });
 
-  test("what can't be carried over is an error with its line; --lossy makes it a warning", async () => {
+  test("a field that can't be carried over is an error with its line; --lossy makes it a warning", async () => {
     for (const verb of ["apply", "plan", "diff", "validate", "convert"]) {
       const { exitCode, stderr } = await forage(`${verb} -f -`, WEB);
       assert.notEqual(exitCode, 0);
@@ -146,7 +146,7 @@ describe("Kubernetes manifests", () => {
     assert.match(stderr, /^warning: standard input:12:16: spec\.template\.spec\.hostIPC/);
   });
 
-  test("what the coordinator refuses is shown at the object and at the workload", async () => {
+  test("shows the coordinator's refusal at the object and at the workload", async () => {
     fake.answers.applyResources = () => {
       throw grpcError(status.INVALID_ARGUMENT, "1 field is wrong", [
         { field: "resources[0].container_service.container.image", description: "is no image" },

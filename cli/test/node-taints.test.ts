@@ -51,7 +51,7 @@ test("node taint and untaint", async () => {
   ]);
 });
 
-test("what is no taint is refused before anything is sent", async () => {
+test("refuses a text that is no taint before anything is sent", async () => {
   for (const text of ["gpu", "gpu=yes", "=yes:NoSchedule", "gpu:"]) {
     const { stderr, exitCode } = await forage(`node taint n1 ${text}`);
     assert.match(stderr, /is not KEY=VALUE:EFFECT/, text);

@@ -87,7 +87,7 @@ describe("objects", { timeout: 120_000 }, () => {
     assert.match((await forage("priority-class set x --value much")).stderr, /--value is a whole number/);
   });
 
-  test("what can't be read or meant, before anything is sent", async () => {
+  test("refuses unreadable or contradictory files before anything is sent", async () => {
     const long = file("long", Buffer.alloc(1024 * 1024 + 1));
     const env = file("bad-env", "A=1\nno value here\n");
     for (const [line, message] of [

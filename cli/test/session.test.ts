@@ -176,7 +176,7 @@ describe("exec", LIMIT, () => {
     assert.equal(taken, 64 * 1024 * 1024);
   });
 
-  test("what is not the command's own end has 125", async () => {
+  test("exits with 125 when the command did not end by itself", async () => {
     const refusals: [ExecAnswer, RegExp][] = [
       [
         (call) => void call.emit("error", grpcError(status.FAILED_PRECONDITION, "pod web-1 has no node yet")),

@@ -54,7 +54,7 @@ describe("token create", () => {
     ]);
   });
 
-  test("what doesn't belong together", async () => {
+  test("refuses flags that don't belong together", async () => {
     assert.match((await forage("token create --role viewer --node n1")).stderr, /--node is for join tokens/);
     assert.match((await forage("token create --description x")).stderr, /--description is for API tokens/);
     assert.match((await forage("token create --role owner")).stderr, /--role is one of/);

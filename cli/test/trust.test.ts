@@ -16,7 +16,7 @@ after(() => {
   other.close();
 });
 
-describe("whom the command talks to", () => {
+describe("the coordinator that the command calls", () => {
   test("a coordinator that another authority vouches for gets no token", async () => {
     const { exitCode, stderr } = await runCommand(["get"], {
       env: { ...fake.env, FORAGE_SERVER: other.address },

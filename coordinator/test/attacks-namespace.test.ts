@@ -123,7 +123,7 @@ test("a namespaced admin is bound by the baseline, a token for all namespaces is
   await world.forage().applyResources(aRequest("a2", [root]));
 });
 
-test("what the operator allows in a namespace is allowed there, by its prefix and role", LIMIT, async (t) => {
+test("a policy of a namespace allows host paths by prefix and role", LIMIT, async (t) => {
   const world = await startWorld(t);
   const [editor, admin] = [await world.token("editor", ["shop"]), await world.token("admin", ["shop"])];
   await known(world, editor, admin);

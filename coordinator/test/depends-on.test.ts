@@ -46,7 +46,7 @@ test("a service that waits for a failed job fails its rollout, and says why", LI
   );
 });
 
-test("what runs goes on while the new version waits, and is replaced by its like", LIMIT, async (t) => {
+test("the running version stays up while the new one waits, and is replaced by it", LIMIT, async (t) => {
   const world = await startWorld(t);
   const isMigration = ({ workloadKind }: PodAssignment) => workloadKind === "job";
   const agent = await HollowAgent.start(world);

@@ -106,7 +106,7 @@ test("a virtual IP of IPv6 leads to its service, however it is written", LIMIT, 
   }
 });
 
-test("what a service says of its endpoints reaches those who look it up", LIMIT, async (t) => {
+test("annotations of a service reach the clients that look it up", LIMIT, async (t) => {
   const world = await startWorld(t);
   const zone = { "topology.kubernetes.io/zone": "a" };
   await HollowAgent.start(world, { name: "n1", labels: zone });
@@ -125,7 +125,7 @@ test("what a service says of its endpoints reaches those who look it up", LIMIT,
   }
 });
 
-test("what can't be answered says so, and in a way that lets a proxy go on", LIMIT, async (t) => {
+test("a look-up that can't be answered gets an error after which a proxy continues", LIMIT, async (t) => {
   const world = await startWorld(t);
   // Pods of both hosts have the same IP of their own.
   await HollowAgent.start(world, { name: "n1", address: "127.0.0.2" });

@@ -86,7 +86,7 @@ test("an operator makes a connected node a gateway, and makes it none", LIMIT, a
   await until("all is well again", async () => (await why(world, "front")).healthy);
 });
 
-test("what a route names may come later, and may be taken away; events tell of both", LIMIT, async (t) => {
+test("a route's target may be created later and may be removed, with an event for each", LIMIT, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world, { tokenLabels: { [GATEWAY_LABEL]: "" } });
   const lines = await apply(world, "a1", aRoute("front"));

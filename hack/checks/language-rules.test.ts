@@ -58,6 +58,13 @@ test("finds doc comments without a main clause", () => {
   assert.deepEqual(marksOf("How many pods there are."), []);
 });
 
+test("finds titles of tests without a main clause", () => {
+  const marked = (text: string) =>
+    findMarks({ path: "a.test.ts", line: 1, kind: "test-title", text }).map(({ rule }) => rule);
+  assert.deepEqual(marked("what is sealed opens"), ["headless title"]);
+  assert.deepEqual(marked("a sealed value opens in its place only"), []);
+});
+
 test("ignores words in code", () => {
   assert.deepEqual(marksOf("Compares `wanted` with `held`."), []);
 });

@@ -30,6 +30,11 @@ const RULES: readonly Rule[] = [
     kinds: ["doc-comment"],
   },
   {
+    name: "headless title",
+    pattern: /^(?:what|who|whoever|whose|whatever|whom)\b(?![^.]*\?)/i,
+    kinds: ["test-title"],
+  },
+  {
     name: "genitive fragment",
     pattern: /(?:^|[.] )Of (?:the|a|an|all|each|one|those|what|its|this|these|which)\b/,
   },

@@ -59,7 +59,7 @@ describe("autoscaling of real containers", { concurrency: false }, () => {
     await podsOf("worker", (count) => count === 1);
   });
 
-  test("what pods tell themselves: their mean decides", LIMIT, async () => {
+  test("scales by the mean of metrics that pods push", LIMIT, async () => {
     const customMetrics = [{ name: "queue_depth", targetType: "AverageValue", targetValue: "10" }];
     await apply("teller", TELLER, { customMetrics }, { "forage.dev/metrics-port": "8080" });
     const [first] = await podsOf("teller", (count) => count === 1);

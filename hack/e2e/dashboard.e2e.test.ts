@@ -273,7 +273,7 @@ describe("the dashboard in a browser, over real pods", { concurrency: false }, (
     await waitFor(isOther, { what: "the other certificate is shown", limitMs: 30_000 });
   });
 
-  test("what the gateway answers is drawn as a rate", LIMIT, async () => {
+  test("answers of the gateway are drawn as a rate", LIMIT, async () => {
     await tour.visit("network", "Network");
     const graph = page.getByRole("figure", { name: /^Gateway requests\/s: [\d.]*[1-9]/ });
     const counted = async (): Promise<boolean> => {

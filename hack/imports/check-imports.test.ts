@@ -29,7 +29,7 @@ test("imports are found in statements, exports, calls and types, not in text", (
   );
 });
 
-test("what points the allowed way passes", (t) => {
+test("imports in the allowed direction pass", (t) => {
   const root = aTree(t, {
     "coordinator/src/a.ts":
       'import { readFileSync } from "node:fs";\nimport { s } from "@forage/scheduler";\nimport x from "x";',

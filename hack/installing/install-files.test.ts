@@ -10,7 +10,7 @@ import { type InstallFilesOptions, installFiles, removeFiles } from "./install-f
 
 const checkout = join(import.meta.dirname, "..", "..");
 
-test("what is installed runs by itself; configuration survives an upgrade and a removal", async (t) => {
+test("installed files run without the sources; configuration survives an upgrade and a removal", async (t) => {
   await bundlePrograms({ root: checkout, outDir: join(checkout, "dist"), programs: PROGRAMS });
   const root = mkdtempSync(join(tmpdir(), "forage-install-"));
   t.after(() => rmSync(root, { recursive: true }));

@@ -12,7 +12,7 @@ test("up takes the number of hosts, and the coordinator's own host on demand", (
   assert.ok(command.type === "up" && command.coordinatorOwnHost);
 });
 
-test("what follows the host of exec belongs to its program", () => {
+test("arguments after the host of exec belong to the program", () => {
   assert.deepEqual(parseLabFlags(["--name", "two", "exec", "h1", "ls", "--name", "x"]), {
     name: "two",
     command: { type: "exec", host: "h1", argv: ["ls", "--name", "x"] },

@@ -31,7 +31,7 @@ describe("JSON is proto3's", () => {
   }
 });
 
-describe("what fromJSON lets pass, so that whoever takes JSON from people must check it first", () => {
+describe("fromJSON accepts wrong JSON, so input from users must be checked first", () => {
   test("unknown fields are ignored", () => {
     assert.deepEqual(ApplyResourcesRequest.fromJSON({ namespaec: "a" }), ApplyResourcesRequest.create());
   });

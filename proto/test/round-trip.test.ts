@@ -11,7 +11,7 @@ const types = [...(await buildRegistry())].filter((type) => type.file.proto.pack
 const messages = types.filter((type): type is DescMessage => type.kind === "message");
 const services = types.filter((type): type is DescService => type.kind === "service");
 
-describe("what one encodes the other decodes to the same", () => {
+describe("both codecs decode what the other has encoded", () => {
   for (const desc of messages) {
     test(desc.typeName, async () => {
       const codec = await codecOf(desc);

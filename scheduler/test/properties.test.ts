@@ -44,7 +44,7 @@ function rename(node: NodeSpec, names: ReadonlyMap<string, string>): NodeSpec {
   return { ...node, name, labels: { ...node.labels, ...hostname } };
 }
 
-test("whatever a requirement says, it is matched or refused as the reference does", () => {
+test("each requirement is matched or refused as by the reference", () => {
   const random = randomOf(3);
   const values = [
     "",

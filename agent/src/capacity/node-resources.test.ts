@@ -5,7 +5,7 @@ import { defaultReserve, nodeResources } from "./node-resources.ts";
 const GIBIBYTE = 2 ** 30;
 const MEBIBYTE = 2 ** 20;
 
-test("what is reserved is missing from what can be allocated", () => {
+test("reserved resources are subtracted from the allocatable ones", () => {
   const host = { cpuMilli: 4_000, memoryBytes: 16 * GIBIBYTE, diskBytes: 100 * GIBIBYTE };
   const reserve = { cpuMilli: 200, memoryBytes: GIBIBYTE + 1, diskBytes: 5 * GIBIBYTE };
   assert.deepEqual(nodeResources(host, reserve, 110), {

@@ -10,7 +10,7 @@ test("free units in the order they are declared", () => {
   assert.deepEqual(unitsOf(assign({ count: 2 })), ["0", "1"]);
 });
 
-test("what others have is left alone, and what is not there isn't given", () => {
+test("assigns no unit that another container has, and none that is missing", () => {
   const others = [held("0", { container: "x" })];
   assert.deepEqual(unitsOf(assign({ count: 2, others })), ["1", "2"]);
   assert.deepEqual(unitsOf(assign({ count: 2, others, absent: ["1"] })), ["2", "3"]);
@@ -20,7 +20,7 @@ test("a container gets again what it had", () => {
   assert.deepEqual(unitsOf(assign({ count: 1, own: [held("3", { container: "main" })] })), ["3"]);
 });
 
-test("what a container had and is no longer there is replaced", () => {
+test("replaces a container's unit that is missing now", () => {
   const own = [held("0", { container: "main" })];
   assert.deepEqual(unitsOf(assign({ count: 1, own, absent: ["0"] })), ["1"]);
 });
@@ -42,7 +42,7 @@ test("too few: who has the others", () => {
   );
 });
 
-test("what isn't declared isn't there", () => {
+test("an undeclared device does not exist", () => {
   for (const name of ["example.com/fpga", "toString"]) {
     const request = { container: "main", init: false, wanted: { [name]: 1 } };
     assert.throws(

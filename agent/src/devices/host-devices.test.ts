@@ -22,7 +22,7 @@ test("each pod gets a unit of its own, and the same one again", async (t) => {
   assert.deepEqual(await devices.take("a", ONE), a);
 });
 
-test("what several units share is given once", async (t) => {
+test("a device path that several units share is given once", async (t) => {
   const devices = await aHost(t).open();
   const all = await devices.take("a", { ...ONE, wanted: { [GPU]: 3 } });
   assert.deepEqual(paths(all), ["/dev/a", "/dev/b", "/dev/shared", "/dev/c"]);

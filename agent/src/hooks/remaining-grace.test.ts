@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { GRACE_LEAST_MS, remainingGraceMs } from "./remaining-grace.ts";
 
-test("what pre_stop took is taken from the grace period, but for two seconds", () => {
+test("the time of pre_stop counts against the grace period, except for two seconds", () => {
   for (const [graceMs, usedMs, left] of [
     [30_000, 0, 30_000],
     [30_000, 10_000, 20_000],

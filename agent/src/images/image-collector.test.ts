@@ -98,7 +98,7 @@ test("remembers the images' last uses over a restart, and starts over if the rec
   assert.deepEqual(wanted, []);
 });
 
-test("who may use an image is remembered, until it is gone", async (t) => {
+test("remembers the namespaces that may use an image until the image is removed", async (t) => {
   const { records, dir, clock } = await aHost(t, []);
   records.pulled("private:1", "a", true);
   records.pulled("public:1", "a", false);

@@ -23,7 +23,7 @@ test("unused for a week: goes; less: may go if room is needed, the longest unuse
   assert.deepEqual(planCollection(images, LIMITS, NOW_MS), { expired: ["oldest", "old"], spare: ["a", "b"] });
 });
 
-test("what is used, or was used just now, stays whatever else", () => {
+test("keeps images that are in use or were used just now", () => {
   const images = [
     anImage("used", 50 * DAY_MS, true),
     anImage("just", SPARE_AGE_LEAST_MS - 1),
@@ -37,7 +37,7 @@ test("age can be left out of it", () => {
   assert.deepEqual(plan, { expired: [], spare: ["a"] });
 });
 
-test("whatever there is: nothing in use is named, nothing twice, and order is by age", () => {
+test("for any images: names none in use, none twice, and in the order of age", () => {
   for (let seed = 1; seed <= 200; seed += 1) {
     const random = randomOf(seed).next;
     const images = Array.from({ length: Math.floor(random() * 20) }, (_, i) =>

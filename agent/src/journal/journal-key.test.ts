@@ -23,7 +23,7 @@ function directory(t: TestContext): string {
   return dir;
 }
 
-test("what is sealed is unsealed with the same key for the same pod only", async () => {
+test("unseals a value with the same key for the same pod only", async () => {
   const sealed = await aKey(1).seal("a", text);
   assert.deepEqual(aKey(1).unseal("a", sealed), text);
   assert.notDeepEqual(await aKey(1).seal("a", text), sealed, "never twice the same");

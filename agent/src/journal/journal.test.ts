@@ -169,7 +169,7 @@ for (const [what, spoil] of [
   });
 }
 
-test("what a crash left half done is cleared away", async () => {
+test("clears away what a crash has left half done", async () => {
   const journal = await open();
   await journal.replace({ clusterId: "c", revision: 1n, pods: [aPod("a")] });
   await writeFile(join(dir, "pods", "a.9.pod.tmp"), "half");

@@ -174,7 +174,7 @@ for (const [what, given, gives] of PARTS) {
   });
 }
 
-test("what its host has decides: a runtime class, SCTP, the name of a pod on the host's network", () => {
+test("parses by the host's features: runtime class, SCTP, the name of a pod on the host's network", () => {
   const assignment = (config: Parameters<typeof PodConfig.fromPartial>[0], change: Partial<Container> = {}) =>
     aPod(change, { podConfig: PodConfig.fromPartial(config) });
   const classy = assignment({ runtimeClassName: "kata" });

@@ -29,7 +29,7 @@ for (const [address, expected] of [
     assert.equal(interfaceFor(address, links), expected));
 }
 
-test("what node says of interfaces is read as well", () => {
+test("reads the interfaces that Node reports as well", () => {
   const found = linksOf({
     eth0: [
       {

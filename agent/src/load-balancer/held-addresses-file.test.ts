@@ -15,7 +15,7 @@ testHeldRecords("in files", async (t) => {
   return HeldAddressesFile.open(dir);
 });
 
-test("what was written down is there after opening again, and what was removed is not", async (t) => {
+test("addresses that were added are there after opening again, and removed ones are not", async (t) => {
   const dir = await mkdtemp(join(tmpdir(), "forage-held-"));
   t.after(() => rm(dir, { recursive: true, force: true }));
   const file = await HeldAddressesFile.open(dir);

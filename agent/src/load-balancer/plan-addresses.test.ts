@@ -9,7 +9,7 @@ const holding = [link("eth0", "192.0.2.7/24", `${IP}/32`), link("eth1", "198.51.
 const WANTED = [{ ip: IP, alone: false }];
 const HELD = [{ ip: IP, interface: "eth0" }];
 
-describe("what a host does about the addresses that it announces", () => {
+describe("steps for the addresses that a host announces", () => {
   for (const [what, fields, expected, problem] of [
     ["none", {}, []],
     ["a new one", { wanted: WANTED }, [`hold ${IP} eth0 for 30 s, new`]],

@@ -14,7 +14,7 @@ const STAMP = "2026-01-02T03:04:05.000Z";
 const out = (text: string, seconds = 0) => encodeEntries(Buffer.from(text), "stdout", T0 + seconds * 1000);
 const err = (text: string, seconds = 0) => encodeEntries(Buffer.from(text), "stderr", T0 + seconds * 1000);
 
-test("what was read of a stream becomes a line each, and a piece what isn't ended", () => {
+test("each line of a stream becomes an entry, and an unfinished line a partial one", () => {
   assert.equal(out("a\n\nb").toString(), `${STAMP} stdout F a\n${STAMP} stdout F \n${STAMP} stdout P b\n`);
   assert.equal(out("").length, 0);
   const long = out(`${"x".repeat(40_000)}\n`)

@@ -56,7 +56,7 @@ test("each byte has the arrival that brought it", () => {
   assert.equal(writeTimeOf([], 0), undefined);
 });
 
-test("what is newer than a time begins behind all that is older", () => {
+test("entries newer than a time start behind all older ones", () => {
   const list = steady(3);
   assert.equal(positionSince(list, AT, -7), -7);
   assert.equal(positionSince(list, AT + 1, 0), 10);

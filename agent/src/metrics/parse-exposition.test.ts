@@ -38,7 +38,7 @@ const cases: readonly (readonly [
   ["a resource's name", "vendor_example_gpu 0.5", "vendor.example/gpu", gauge(0.5)],
 ];
 
-describe("what pods tell", () => {
+describe("metrics of pods", () => {
   for (const [what, text, name, expected] of cases) {
     test(what, () => {
       const value = parseExposition(text, [name]).get(name);

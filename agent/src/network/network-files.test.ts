@@ -97,7 +97,7 @@ for (const [name, make] of [
   });
 }
 
-test("who must not write to its disk, or no more than so much, can't write to these", async (t) => {
+test("a container with a read-only or limited disk can't write to its network files", async (t) => {
   const { files } = await aHost(t, {});
   const isReadOnly = async (change: Parameters<NetworkFiles["binds"]>[1]) =>
     (await files.binds(POD, change, ["10.64.0.2"])).map((it) => it.readOnly);

@@ -114,7 +114,7 @@ search a.example b.example\noptions ndots:2 rotate\noptions edns0\nsortlist 10.0
   });
 });
 
-test("what is written reads as what was meant", () => {
+test("a written file reads as what was meant", () => {
   assert.deepEqual(parseResolvConf(formatResolvConf(HOST)), HOST);
   const nothing = { nameservers: [], searches: [], options: [] };
   assert.match(formatResolvConf(nothing), /^# .*no name server.*\n$/);

@@ -38,7 +38,7 @@ test("fills itself once it was quiet for a while", async () => {
   assert.equal(clock.pending, 0, "no polling");
 });
 
-test("what is taken is prepared or made at once, and made up for later", async () => {
+test("gives a prepared sandbox or makes one at once, and replenishes the pool later", async () => {
   const { clock, pool, made } = aPool(1);
   pool.start([]);
   clock.next(Number.POSITIVE_INFINITY);

@@ -109,7 +109,7 @@ test("the last five ends are kept, the newest first, and only the last in full",
   assert.ok(earlier.every(({ message }) => message.length === 1_000));
 });
 
-test("what is known of one run is forgotten with it", () => {
+test("discards the values of a run when it ends", () => {
   const run = {
     ...started(NEW, 1, "c1", 0),
     postStart: "done",

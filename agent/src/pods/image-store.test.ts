@@ -73,7 +73,7 @@ for (const [code, reason] of [
   });
 }
 
-test("what was removed behind our back is looked for again", async () => {
+test("looks again for an image that another program has removed", async () => {
   const { store, settled } = aStore({ local: ["app:1"] });
   store.seen("app:1");
   assert.equal(store.state("app:1", "IfNotPresent", 0).kind, "present");
@@ -141,7 +141,7 @@ test("logins go with the pull, and another namespace's failure is its own", asyn
   assert.equal(store.state(IMAGE, "IfNotPresent", 0, wrong).kind, "failed");
 });
 
-test("what was pulled with a login is for its namespace: others must show that they may have it", async () => {
+test("an image that was pulled with a credential is for its namespace only: others must prove access", async () => {
   const { store, calls, settled } = aStore({ denies: (logins) => logins.length === 0 });
   store.fetch(IMAGE, "IfNotPresent", userOf("a", LOGIN));
   await settled();

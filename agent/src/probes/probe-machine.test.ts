@@ -180,7 +180,7 @@ test("no early probes where a success must hold for a while, or costs a process"
   }
 });
 
-test("what was known before the agent's restart stands until probes say otherwise", () => {
+test("a pod's state from before the agent's restart stays until a probe changes it", () => {
   const probes = { startup: aProbe(), liveness: aProbe(), readiness: aProbe() };
   const play = new Play(probes, {
     nowMs: 500_000,

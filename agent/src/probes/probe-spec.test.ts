@@ -42,7 +42,7 @@ test("given numbers are kept", () => {
   });
 });
 
-test("what can't be is refused with its reason", () => {
+test("refuses impossible probes with the reason", () => {
   const refused: [ProbeKind, ProbeHandler, Partial<ProbeNumbers>, RegExp][] = [
     ["liveness", TCP, { successThreshold: 2 }, /^liveness probe: success_threshold must be 1, not 2$/],
     ["startup", TCP, { successThreshold: 3 }, /^startup probe: success_threshold must be 1, not 3$/],

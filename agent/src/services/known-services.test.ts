@@ -33,7 +33,7 @@ test("a new cluster domain concerns all services", async (t) => {
   assert.deepEqual(told(), ["shop/a", "shop/b"]);
 });
 
-test("what a broken connection had begun to tell is forgotten", async (t) => {
+test("discards an update that a broken connection has interrupted", async (t) => {
   const { services, take, told } = await open(t);
   take({ full: true, upserts: [named("a")] });
   take({ full: true, upserts: [named("b")], more: true });

@@ -13,7 +13,7 @@ test("tables have one mark if they are the same, however they came to be", () =>
   assert.equal(new RulesMark().of(OPTIONS, byId(rule("a"), rule("b"))), mark);
 });
 
-test("whatever makes another table makes another mark", () => {
+test("each change of the table changes the mark", () => {
   const marks = new RulesMark();
   const rules = byId(rule("a"), rule("b"));
   const others = [

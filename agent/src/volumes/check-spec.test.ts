@@ -64,7 +64,7 @@ test("ordinary volumes pass", () => {
   }
 });
 
-test("what can't be, or would lead elsewhere, is refused", () => {
+test("refuses impossible volumes and paths that lead out of them", () => {
   const volume = { name: "data", source: FILES };
   const claim = { type: "claim", capacityBytes: 1, readOnly: false } as const;
   for (const pod of [

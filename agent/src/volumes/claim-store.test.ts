@@ -19,7 +19,7 @@ test("nothing is left of a namespace once its last claim is removed", async (t) 
   await claims.remove("shop", "b", signal);
 });
 
-test("what a crash left of a removal goes with the next start, and its namespace", async (t) => {
+test("the next start completes a removal that a crash has interrupted, with its namespace", async (t) => {
   const { claims, directory, signal } = await aStore(t);
   await mkdir(join(directory, "shop", ".gone-a", "data"), { recursive: true });
   await mkdir(join(directory, "empty"));

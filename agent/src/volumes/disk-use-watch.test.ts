@@ -65,7 +65,7 @@ test("a failed walk is reported and repeated, and close waits for it", async () 
   assert.equal(clock.pending, 0);
 });
 
-test("what lies beside a path that is forgotten is still measured", async () => {
+test("still measures paths beside a path that is forgotten", async () => {
   const { clock, watch, directory, walks } = aWatch(1, () => 0);
   for (const path of ["/pods/a", "/pods/a/vol", "/pods/a2"]) watch.watch(directory(path));
   watch.unwatch("/pods/a");

@@ -48,7 +48,7 @@ test("files appear with their modes, whatever the umask", async (t) => {
   assert.equal(await readlink(join(directory, "deep")), "..data/deep");
 });
 
-test("what is there already is left as it is", async (t) => {
+test("leaves existing files as they are", async (t) => {
   const directory = await aDirectory(t);
   const wanted = files({ a: "1", "b/c": "2" });
   await writeFilesVolume(directory, wanted, undefined);
@@ -72,7 +72,7 @@ test("a file becomes a directory and back", async (t) => {
   assert.equal(hidden.length, 2, "old ones are cleared away");
 });
 
-test("whoever reads meanwhile sees all of the old or all of the new", async (t) => {
+test("a concurrent reader sees either the old or the new files as a whole", async (t) => {
   const directory = await aDirectory(t);
   const version = (n: number) => files({ a: `${n}`, "b/c": `${n}` });
   await writeFilesVolume(directory, version(0), undefined);
@@ -99,7 +99,7 @@ test("whoever reads meanwhile sees all of the old or all of the new", async (t) 
   );
 });
 
-test("whatever a write that was cut off left, the next one puts right", async (t) => {
+test("a write repairs what an interrupted one left", async (t) => {
   for (let seed = 1; seed <= 40; seed += 1) {
     const directory = await aDirectory(t);
     const random = randomOf(seed).next;

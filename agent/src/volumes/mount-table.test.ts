@@ -29,7 +29,7 @@ test("the newest mount at a place counts", () => {
   assert.equal(mountAt(TABLE, A), undefined);
 });
 
-test("what lies below comes newest first, and names that only begin alike don't count", () => {
+test("lists mounts below a path newest first, and ignores names with the same beginning", () => {
   assert.deepEqual(
     mountsBelow(TABLE, `${A}/volume`).map(({ device }) => device),
     ["7:1", "254:0", "7:0"],
@@ -61,7 +61,7 @@ test("a path shows where it lies, and what is mounted below", () => {
   assert.deepEqual(visibleFrom(TABLE, "/")[0], { device: "254:0", root: "/" });
 });
 
-test("what is shown must be all in the volume, on the same file system, and not deleted", () => {
+test("accepts a path only if it lies in the volume, on the same file system, and is not deleted", () => {
   const outer = { device: "254:0", root: "/srv/data" };
   for (const [device, root, holds] of [
     ["254:0", "/srv/data", true],

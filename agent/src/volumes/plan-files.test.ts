@@ -46,7 +46,7 @@ test("items choose keys, paths and modes", () => {
   ]);
 });
 
-test("what is missing is left out if it is optional, and else waited for", () => {
+test("leaves out a missing optional object, and waits for a required one", () => {
   const { contents: _, ...nothing } = aSource();
   const items = [
     { key: "nobody", path: "x", mode: 0 },

@@ -119,7 +119,7 @@ test("a call that the command cancelled explains why", () => {
   assert.ok(explain(cancelled, ENDPOINT, new AbortController().signal) instanceof CallError);
 });
 
-test("what did not come from a call comes back as it is", () => {
+test("returns an error that came from no call as it is", () => {
   const error = new TypeError("x");
   assert.equal(explain(error, ENDPOINT), error);
 });

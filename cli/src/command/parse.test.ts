@@ -30,7 +30,7 @@ const execute = defineCommand({
 const root = groupCommands("prog", "Program", [show, groupCommands("thing", "Things", [execute])]);
 const parse = (line: string) => parseLine(root, line.split(" ").filter(Boolean));
 
-describe("what is understood", () => {
+describe("accepted arguments", () => {
   test("global flags stand anywhere", () => {
     for (const line of [
       "-n a show x -o json",

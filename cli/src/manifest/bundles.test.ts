@@ -40,7 +40,7 @@ function problems(
 
 const service = (name: string) => `name: ${name}\nservice: {target: t}\n`;
 
-describe("what forms a bundle", () => {
+describe("documents that form a bundle", () => {
   test("a document with resources", () => {
     const text =
       "namespace: shop\nlabels: {app: web}\nresources:\n- {name: a, service: {}}\n- {name: b, route: {}}\n";
@@ -111,7 +111,7 @@ describe("what forms a bundle", () => {
   });
 });
 
-describe("what is refused", () => {
+describe("refused documents", () => {
   const cases: [title: string, texts: string[], expected: string[]][] = [
     ["nothing at all", ["# empty\n"], ["f0:1:1: holds no resources"]],
     [

@@ -49,7 +49,7 @@ function check(
   return { object, problems: checker.problems.map(formatProblem) };
 }
 
-describe("what proto-JSON allows", () => {
+describe("input that proto-JSON allows", () => {
   const cases: Record<string, JsonObject> = {
     'text: "5"': { text: "5" },
     "text: yes": { text: "yes" },
@@ -96,7 +96,7 @@ describe("what proto-JSON allows", () => {
   });
 });
 
-describe("what it doesn't", () => {
+describe("input that proto-JSON refuses", () => {
   const cases: Record<string, readonly string[]> = {
     "text: 5": ['m:1:7: text: must be text; write it in quotes: "5"'],
     "text: true": ['m:1:7: text: must be text; write it in quotes: "true"'],

@@ -33,7 +33,7 @@ test("without shown lines, the second stream is shown completely", () => {
   assert.equal(text(overlap.take(Buffer.from("a\n"))), "a\n");
 });
 
-test("what is held back is bounded", () => {
+test("the held-back text is bounded", () => {
   const overlap = new Overlap();
   overlap.take(Buffer.from("never again\n"));
   overlap.restart();

@@ -35,7 +35,7 @@ async function start() {
   return { store, vault, records: new CertificateStore({ store, vault, log }) };
 }
 
-test("what is held comes back as it was, however much of it there is", async () => {
+test("certificates of any number and size are read back as they were stored", async () => {
   const { records } = await start();
   const many = Array.from({ length: 250 }, (_, i) => ({ ...FULL, hostname: `h${i}.test` }));
   for (const holding of [FULL, emptyCertificateState("b.test", "x"), ...many]) await records.save(holding);

@@ -24,7 +24,7 @@ const paths = [
   `p1.db.shop.svc.${DOMAIN}:80`,
 ];
 
-test("whatever happens, and however slowly each client reads, all end up with the profile of a newcomer", () => {
+test("after any changes, slow and fast clients end up with the profile that a new client gets", () => {
   for (let seed = 0; seed < 60; seed++) {
     const random = randomOf(seed);
     const world = new World();

@@ -254,7 +254,7 @@ test("an address whose pod goes is unknown from then on, and another's when a po
   );
 });
 
-test("what lies in a namespace that a caller may not read is as good as unknown", () => {
+test("a service in a namespace that the caller may not read is unknown to it", () => {
   const of = (namespaces: readonly string[]): Caller => {
     return { kind: "user", name: "u", grants: [{ role: "destination-reader", namespaces }] };
   };

@@ -27,7 +27,7 @@ for (const [what, annotations, port, expected] of [
   });
 }
 
-test("what a pod says of its own port comes before lists, and after what the service says of the protocol", () => {
+test("a pod's annotation of its port goes before lists, and after the protocol that the service names", () => {
   const hintOf = (annotations: Record<string, string>, port: number, byPod: boolean) => {
     const { hints } = readAnnotations({ "forage.dev/opaque-transport-port": "4143", ...annotations });
     return weightedAddress(ADDRESS, {}, hints, { port, name: "" }, byPod).protocolHint?.protocol?.$case;

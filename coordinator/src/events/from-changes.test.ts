@@ -182,7 +182,7 @@ describe("pods", () => {
     });
   }
 
-  test("what is known of a pod says nothing of the next one of that name", () => {
+  test("events of a pod don't affect the next pod with that name", () => {
     const before = aPod(withContainer({ ...RUNNING, lastTermination: end(1), restartCount: 1 }));
     const next = aPod({ status: { ready: true } });
     const after = { ...next, record: { ...next.record, uid: "another" } };

@@ -20,7 +20,7 @@ import { TopicRegistry } from "./topic-registry.ts";
 const DOMAIN = "cluster.local";
 const CALLER = { kind: "anonymous" } as const;
 
-test("whatever happens to endpoints and however slowly each client reads, all end up with the full set", () => {
+test("after any changes of endpoints, slow and fast clients end up with the full set", () => {
   for (let seed = 0; seed < 80; seed++) {
     const random = randomOf(seed);
     const world = new World();

@@ -11,7 +11,7 @@ const HOSTNAMES = ["app.example.com", "b.app.example.com", "*.app.example.com", 
 const PATHS = ["/", "/a", "/a/b", "/a/b/c", "/ab"];
 const EXPRESSIONS = ["/a/.*", "/[ab]+", ".*c"];
 
-test("whoever asks gets the best of all rules that match, by the order of the Gateway API", () => {
+test("each request gets the best rule that matches, in the order of the Gateway API", () => {
   for (let seed = 1; seed <= 150; seed++) {
     const random = randomOf(seed);
     const routes = someRoutes(random);

@@ -31,7 +31,7 @@ const inOrder: readonly Given[] = [
   {},
 ];
 
-test("what is more exact comes first, as in the Gateway API", () => {
+test("sorts more specific matches first, as in the Gateway API", () => {
   const matches = inOrder.map(match);
   for (const [index, first] of matches.entries())
     for (const second of matches.slice(index + 1)) {
@@ -42,7 +42,7 @@ test("what is more exact comes first, as in the Gateway API", () => {
   assert.deepEqual(shuffled, matches);
 });
 
-test("what matches the same is the same, however it is written", () => {
+test("treats equivalent matches as equal, however they are written", () => {
   const same: readonly (readonly [Given, Given])[] = [
     [{}, { path: { type: "PathPrefix", value: "/" } }],
     [{}, { path: { type: "", value: "" } }],

@@ -32,7 +32,7 @@ describe("IPv6 addresses are two numbers of four groups each", () => {
   }
 });
 
-test("what isn't an address has none", () => {
+test("a text that is no address gives undefined", () => {
   for (const host of ["", "localhost", "10.0.0", "10.0.0.256", "example.com", "1.2.3.4.5", ":::"])
     assert.equal(toTcpAddress(host, 80), undefined);
 });

@@ -17,7 +17,7 @@ import { SessionBroker } from "./session-broker.ts";
 const logs = { $case: "logs", value: LogOptions.fromPartial({ follow: true }) } as const;
 const request = { podUid: "p1", container: "", kind: logs };
 
-test("what the agent sends comes out at the client's end, and the other way round", async () => {
+test("bytes pass between agent and client in both directions", async () => {
   const { broker, asked, open } = setUp();
   const tunnel = open("n1");
   const [session] = asked;

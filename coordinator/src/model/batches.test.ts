@@ -41,7 +41,7 @@ test("small pieces share a batch", () => {
   assert.deepEqual(batches([]), []);
 });
 
-test("what is too large for any transaction is tried alone, so that the store can say so", () => {
+test("writes a batch that exceeds every transaction alone, so that the store reports the error", () => {
   const large: StoreWrite = {
     compares: [],
     ops: [{ kind: "put", key: "k", value: new Uint8Array(2_000_000) }],

@@ -13,7 +13,7 @@ test("all labels of a selector have to be there with the same value", () => {
   assert.ok(!hasLabels({}, { app: "web" }));
 });
 
-test("what every object has is no label", () => {
+test("metadata that every object has does not become a label", () => {
   assert.ok(!hasLabels({}, { constructor: "x" }));
   assert.ok(!hasLabels({}, { toString: "x" }));
 });

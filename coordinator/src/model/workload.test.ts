@@ -30,7 +30,7 @@ test("pods carry the request's labels and those of the pod template, which come 
   assert.deepEqual(workload?.labels, { a: "request", b: "pod" });
 });
 
-test("what pods are made of makes a new revision, what is about them doesn't", () => {
+test("a change of the pod template makes a new revision, and a change of its surroundings doesn't", () => {
   const base = hashOf({});
   assert.equal(hashOf({ labels: { a: "1" } }), base);
   assert.equal(hashOf({ name: "other", namespace: "other" }), base);

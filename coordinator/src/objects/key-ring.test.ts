@@ -8,7 +8,7 @@ const fresh = { id: "fresh", bytes: randomBytes(32) };
 const PLACE = "object-versions/shop/secret/db/1";
 const canary = Buffer.from("hunter2-canary");
 
-test("what was sealed opens in its place, and looks different every time", () => {
+test("a sealed value opens in its own place only, and each sealing gives other bytes", () => {
   const ring = new KeyRing([fresh], randomBytes);
   const [a, b] = [ring.seal(canary, PLACE), ring.seal(canary, PLACE)];
   assert.deepEqual(ring.open(a, PLACE), canary);
@@ -29,7 +29,7 @@ test("with several keys the first seals and all open", () => {
   );
 });
 
-test("whatever was changed, cut or moved doesn't open, and the error says nothing of it", () => {
+test("a value that was changed, cut or moved doesn't open, and the error does not contain it", () => {
   const ring = new KeyRing([fresh], randomBytes);
   const sealed = ring.seal(canary, PLACE);
   const flipped = (bytes: Buffer, at: number): Buffer => {

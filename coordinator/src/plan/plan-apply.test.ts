@@ -49,7 +49,7 @@ for (const [what, start, change] of [
   ["a job", [], [aJob("import", { jobConfig: { completions: 5, parallelism: 2 } })]],
   ["services and a job together", [web(2, V1)], [web(2, V2), aJob("import"), aContainerService("other")]],
 ] as const) {
-  test(`what is planned is what is done: ${what}`, async (t) => {
+  test(`the plan equals what an apply does: ${what}`, async (t) => {
     const fleet = await aFleet(t);
     if (start.length > 0) await fleet.apply("a1", start);
     const plan = await fleet.plan(change);
@@ -65,7 +65,7 @@ for (const [what, action, image] of [
   ["an undo after a change of the size", { $case: "undo", value: { toRevision: 1 } }, V1],
   ["a restart", { $case: "restart", value: {} }, V2],
 ] as const) {
-  test(`what is planned is what is done: ${what}`, async (t) => {
+  test(`the plan equals what an apply does: ${what}`, async (t) => {
     const fleet = await aFleet(t);
     await fleet.apply("a1", [web(2, V1)]);
     await fleet.apply("a2", [web(2, V2)]);
@@ -104,7 +104,7 @@ test("a cron job is not run: its steps end, and the next run is a note", async (
   assert.match(planned?.notes.join() ?? "", /^next run at /);
 });
 
-test("what pods and routes refer to and what does not exist is a note", async (t) => {
+test("a missing object that a pod or a route refers to becomes a note", async (t) => {
   const fleet = await aFleet(t);
   const ref = { secretName: "db", secretKey: "password" };
   const container = {
@@ -132,7 +132,7 @@ test("what pods and routes refer to and what does not exist is a note", async (t
   assert.match(notes.get("site") ?? "", /secret "site-tls" does not exist in namespace shop: no TLS/);
 });
 
-test("what goes on for long is cut, and says so", async (t) => {
+test("a plan that runs for too long is cut, and says so", async (t) => {
   const fleet = await aFleet(t);
   const [job] = (await fleet.plan([aJob("long", { jobConfig: { completions: 300, parallelism: 1 } })]))
     .resources;

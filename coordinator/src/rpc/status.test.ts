@@ -75,7 +75,7 @@ test("violations become google.rpc.BadRequest", () => {
   });
 });
 
-describe("whatever is wrong, the trailers fit into 8 KiB", () => {
+describe("trailers of every error fit into 8 KiB", () => {
   const path = "resources[0].container_service.container.env[17].name";
   for (const [what, message, violations] of [
     ["200 violations", "m", list(200, path, "must be letters, digits, '_', '-' and '.'")],

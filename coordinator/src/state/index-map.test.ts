@@ -60,7 +60,7 @@ test("shows a replaced value by key, by group and by identifier, and adds none",
   assert.deepEqual(map.group("x"), [after]);
 });
 
-test("whatever is set and removed, groups hold what they should", () => {
+test("groups are right after any sets and removals", () => {
   for (let seed = 0; seed < 50; seed++) {
     const random = randomOf(seed);
     const map = new IndexMap<Item>((value) => value.groups);

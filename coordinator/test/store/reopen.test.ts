@@ -125,7 +125,7 @@ test("HEAD is readable, and names the newest revision", async (t) => {
   await store.close();
 });
 
-test("what is written in one turn shares a sync", async (t) => {
+test("writes of one turn share a sync", async (t) => {
   const dir = join(tempDir(t), "store");
   const store = await open(dir);
   const writes = Array.from({ length: 500 }, (_, i) => store.txn([], [put(`k${i}`)]));

@@ -33,7 +33,7 @@ const untilLetGo = (dir: string, name: string, script = ":"): Json => ({
   pod_config: { termination_grace_period_seconds: 150 },
 });
 
-describe("what pods get of a node: images, disk and room", { concurrency: false }, () => {
+describe("node fields of pods: images, disk and resources", { concurrency: false }, () => {
   let lab: PodLab;
   let registry: Registry;
   before(async () => {

@@ -60,7 +60,7 @@ const services: Readonly<Record<string, Json>> = {
   "no-such-class": { container: shell("true"), pod_config: { runtime_class_name: "elsewhere" } },
 };
 
-describe("what a process gets from its pod and its host", { concurrency: false }, () => {
+describe("environment of a process in its pod and on its host", { concurrency: false }, () => {
   let lab: PodLab;
   let wrapper = "";
   before(async () => {

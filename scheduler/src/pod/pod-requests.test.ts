@@ -44,7 +44,7 @@ test("scores assume some usage for a container without requests, and none for an
   assert.deepEqual([amounts.get("cpu"), amounts.get("memory")], [100, 200 * 2 ** 20]);
 });
 
-test("what is only supposed never makes a pod unreadable whose requests can be counted", () => {
+test("estimates never make a pod with countable requests invalid", () => {
   const most = `${Number.MAX_SAFE_INTEGER}`;
   const pod = { name: "p", namespace: "n", containers: [{ requests: { memory: most } }, {}] };
   assert.equal(podRequests(pod).get("memory"), Number.MAX_SAFE_INTEGER);

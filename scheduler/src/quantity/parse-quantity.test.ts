@@ -75,7 +75,7 @@ test("refuses everything else", () => {
   assert.throws(() => wholeUnitsOf("8Pi"), { code: "quantity_out_of_range" });
 });
 
-test("whatever the text, it is read or refused, and what is written can be read again", () => {
+test("each text is parsed or refused, and a written quantity can be parsed again", () => {
   const random = randomOf(7);
   const alphabet = [..."0123456789..--++eEnumkKMGTPi "];
   for (let i = 0; i < 20_000; i++) {

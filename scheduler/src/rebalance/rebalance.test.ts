@@ -87,7 +87,7 @@ test("a plan about rules that were never evaluated before leaves the counts as t
   assert.deepEqual(mirror.fleet.explain(web("next")).feasible, ["a", "b", "c"]);
 });
 
-test("whatever the fleet, each move is legal at its time, and asking changes nothing", () => {
+test("for any fleet, each move is legal at its time, and planning changes nothing", () => {
   for (let seed = 1; seed <= 150; seed++) {
     const random = randomOf(seed);
     const mirror = new Mirror("pack");

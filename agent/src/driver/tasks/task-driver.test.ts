@@ -88,7 +88,7 @@ function aDriver(t: TestContext, gc: Partial<DriverOptions["gc"]> = {}) {
 const options = taskOptions({ image: IMAGE, networkMode: "none" });
 const own = taskOptions({ image: IMAGE, networkMode: "bridge" });
 
-test("whatever fails in a start, nothing is left, and only what may pass is recoverable", async (t) => {
+test("a failed start leaves nothing, and only failures that may pass are recoverable", async (t) => {
   const { driver, runtime, task, left } = aDriver(t);
   for (const [method, retryable, afterEffect] of [
     ["run", true, false],

@@ -158,7 +158,7 @@ test("only what is written in the pod is expanded, in env, command and args", ()
   });
 });
 
-test("whatever text a secret holds, that very text is what the process gets", () => {
+test("the process gets the exact text of a secret", () => {
   const random = randomOf(7).next;
   const alphabet = ["$", "(", ")", "A", "B", "\n", "=", '"', "ä", "😀", " ", "\\", "%"];
   for (let round = 0; round < 500; round += 1) {

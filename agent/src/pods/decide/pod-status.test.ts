@@ -108,7 +108,7 @@ test("a start that failed shows its error, not a crash", () => {
   assert.deepEqual([status.reason, status.message], ["CreateError", "container main: no such file"]);
 });
 
-test("what fails of the host holds the pod up, and says so", () => {
+test("a failure of the host delays the pod, and its status says so", () => {
   const fault = { failures: 1, notBeforeMs: NOW + 1, retryAtMs: NOW + 1, message: "no address is left" };
   const status = podStatus(aView({ faults: new Map([["attachSandbox", fault]]) }));
   assert.deepEqual([status.reason, status.message], ["NetworkSetupFailed", "no address is left"]);
@@ -135,7 +135,7 @@ test("a stopping pod is not ready, a removed one has nothing left", () => {
   assert.deepEqual([removed.phase, removed.containers, removed.hostPorts], ["REMOVED", [], []]);
 });
 
-test("what can't be run says why", () => {
+test("the status of a pod that can't run says why", () => {
   const status = podStatus(aView({ problem: "this agent doesn't support volumes" }));
   assert.deepEqual([status.phase, status.reason], ["FAILED", "InvalidSpec"]);
 });

@@ -103,7 +103,7 @@ test("the sweep leaves homes that are being worked on, however old the clock mak
   );
 });
 
-test("what its image's volumes hold goes with a container, also when a reboot took its home", async (t) => {
+test("data of image volumes is removed with the container, also when a reboot took its home", async (t) => {
   const { dir, dataRoots } = given(t);
   const volumesOf = (name: string) => join(dir, "volumes", name);
   const home = await aHome(dataRoots, "a");

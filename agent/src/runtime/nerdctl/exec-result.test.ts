@@ -45,7 +45,7 @@ for (const [what, exitCode, text, expected] of [
   });
 }
 
-test("what can't be nerdctl's is passed on at once", () => {
+test("passes output that can't be nerdctl's on at once", () => {
   const words = new LastWords();
   assert.equal(words.push(Buffer.from("Password: ")).toString(), "Password: ");
   assert.equal(words.push(Buffer.from("the time")).toString(), "the ");

@@ -50,7 +50,7 @@ const PLACE: RunPlace = {
   ownRuntime: undefined,
 };
 
-test("whatever a user writes wherever, nothing of it becomes an option", () => {
+test("no text of a user in any field becomes an option", () => {
   let built = 0;
   for (let seed = 1; seed <= 3_000; seed += 1) {
     const spec = aHostileSpec(randomOf(seed).next);

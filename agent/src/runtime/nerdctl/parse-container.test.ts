@@ -44,7 +44,7 @@ test("blank lines and containers that vanished meanwhile are left out", () => {
   assert.equal(parseList(`\n${aLine("Up")}\n${vanished}\n\n`).length, 1);
 });
 
-test("what is no JSON is an error", () => {
+test("text that is no JSON is an error", () => {
   assert.throws(() => parseList("time=… level=warning\n"), RuntimeError);
 });
 

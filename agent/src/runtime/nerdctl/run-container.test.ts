@@ -18,7 +18,7 @@ test("the file with the environment is closed once the call is over, however it 
   assert.deepEqual(openFilesBelow(dir), []);
 });
 
-test("what a failed start left behind is removed, and its name is free again", async (t) => {
+test("remains of a failed start are removed, and its name is free again", async (t) => {
   const { run, spec, cli } = given(t);
   cli.error = new RuntimeError("START_FAILED", "no such program", { retryable: false });
   await assert.rejects(run.run(spec("web"), signal), { code: "START_FAILED" });

@@ -90,7 +90,7 @@ test("undo pins objects to the versions that the revision's pods had, until they
   });
 });
 
-test("what there is nothing to do for is refused", () => {
+test("refuses a change that has no effect", () => {
   const play = twice();
   refused(play, undefined, "INVALID");
   refused(play, { $case: "undo", value: { toRevision: 2 } }, "FAILED_PRECONDITION");

@@ -34,7 +34,7 @@ describe("docs/reference/pod-fields.md has a line for each field of a pod, with 
     });
   }
 
-  test("what can go wrong has tests, too", () => {
+  test("each field that can be refused has a test for the refusal", () => {
     const named = testsNamedBefore(text);
     assert.ok(named.length > 10);
     for (const title of named) assert.ok(titles.has(title), `"${title}" isn't there`);

@@ -14,7 +14,7 @@ test("problems carry the authority's text and that of their subproblems", () => 
     assert.equal(problemText(odd, "it was refused"), "it was refused");
 });
 
-test("whom a problem is held against", () => {
+test("the order, the account or the issuer that a problem stops", () => {
   const blame = (name: string, status: number) =>
     new AcmeProblem({ status, problem: { type: type(name) }, retryAfterMs: undefined }).blame;
   assert.equal(blame("rateLimited", 400), "rate");

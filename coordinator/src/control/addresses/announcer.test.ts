@@ -7,7 +7,7 @@ import { type AnnouncingNode, NodeNetworks, parseNetwork } from "./node-networks
 const IP = "192.0.2.50";
 const HERE = ["192.0.2.0/24"];
 
-describe("who announces an address", () => {
+describe("the node that announces an address", () => {
   for (const [what, before, nodes, expected] of [
     ["the only node", "", [node("a")], "a alone"],
     ["any of several that are as good", "", [node("a"), node("b")], /^[ab]$/],

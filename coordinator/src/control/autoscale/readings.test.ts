@@ -52,7 +52,7 @@ function read(metric: MetricTarget, { pods = [pod("a")], samples = {}, pushed = 
 const valuesOf = (metric: MetricTarget, sources: Sources) =>
   read(metric, sources).pods.map(({ value }) => value);
 
-test("what is measured comes from samples, whatever is pushed", () => {
+test("measured values come from samples, never from pushed metrics", () => {
   const sources = { samples: { "uid-a": sample() }, pushed: { "/a": 9 } };
   assert.deepEqual(valuesOf(target("cpu"), sources), [0.5]);
   assert.deepEqual(valuesOf(target("memory"), sources), [70]);

@@ -97,7 +97,7 @@ describe("limits", () => {
     assert.deepEqual(conditionOf(result, "ScalingLimited"), [true, "ScaleUpLimit"]);
   });
 
-  test("what was added at once in another way stays", () => {
+  test("replicas that were added in another way within the policy period stay", () => {
     const looks = new Looks(10, { maxReplicas: 500 });
     looks.history = withAdded(looks.history, 100, 0);
     looks.current = 110;

@@ -80,7 +80,7 @@ test("a day that seldom comes is found", () => {
   assert.equal(new Date(next ?? 0).toISOString().slice(0, 10), "2104-02-29");
 });
 
-test("whatever passes validation is due when its fields say so", () => {
+test("every valid schedule is due exactly when its fields match", () => {
   let valid = 0;
   for (let seed = 0; seed < 400; seed++) {
     const random = randomOf(seed);

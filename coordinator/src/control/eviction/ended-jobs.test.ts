@@ -9,7 +9,7 @@ import { aView } from "../../../test/support/view.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
 import { EvictionController } from "./controller.ts";
 
-test("what is left of a job's ended pod stays for its logs, whatever sends others away", {
+test("the ended pod of a job is kept for its logs when others are evicted", {
   timeout: 120_000,
 }, async (t) => {
   const node = aNode({ name: "n1" });

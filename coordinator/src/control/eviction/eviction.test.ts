@@ -41,7 +41,7 @@ test("of several taints the one that gives the least time counts, from when the 
   assert.equal(at(tolerations.slice(0, 1), taints), ADDED_MS);
 });
 
-test("who says nothing of a node's loss stays for as long as is configured, and others as they say", () => {
+test("pods without a toleration for lost nodes stay for the configured time, others for their own time", () => {
   const unreachable = { ...taint("node.kubernetes.io/unreachable", "NoExecute"), value: "" };
   const notReady = { ...taint("node.kubernetes.io/not-ready", "NoExecute"), value: "" };
   const defaults = { unreachableMs: 3_000, notReadyMs: 300_000 };

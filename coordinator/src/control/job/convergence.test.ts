@@ -22,7 +22,7 @@ const ROUNDS = 60;
 const KEY = "shop/job/migrate";
 const NODES = ["n1", "n2", "n3"];
 
-test("whatever happens to its pods, a job counts exactly its completions", {
+test("a job counts exactly its completions under any pod failures", {
   timeout: 120_000,
 }, async (t) => {
   for (let seed = 0; seed < SEEDS; seed++) {

@@ -78,7 +78,7 @@ test(
   },
 );
 
-test("what an ended job's pod used stays free while the pod is removed", LIMIT, async (t) => {
+test("resources of an ended job's pod stay free while the pod is removed", LIMIT, async (t) => {
   const pod = unbound("done", "cpu");
   const job = { run: "r", index: undefined, counted: "" };
   const state$ = { $case: "terminated" as const, value: { exitCode: 0 } };

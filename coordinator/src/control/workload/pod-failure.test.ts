@@ -13,7 +13,7 @@ type Container = Parameters<typeof PodStatus.fromPartial>[0]["containers"] exten
 const CRASHED = { exitCode: 3, reason: "Error", message: "no such table\n" };
 const waiting = (reason: string, message = "") => ({ $case: "waiting" as const, value: { reason, message } });
 
-describe("what a pod waits for, and whether that is the end", () => {
+describe("the reason for which a pod waits, and whether it is final", () => {
   for (const [what, container, message, failure] of [
     ["it is being created", { state: waiting("ContainerCreating") }, "1 starting", undefined],
     [
@@ -106,7 +106,7 @@ test("a container that runs and isn't ready is explained by its pod; an init con
   );
 });
 
-test("what an image or an init container waits for goes before that others wait for it", () => {
+test("reasons of images and init containers go before those of the containers that wait for them", () => {
   const running = { $case: "running" as const, value: {} };
   const seed = { name: "seed", init: true, state: running };
   const side = { name: "side", state: waiting("PodInitializing") };

@@ -14,7 +14,7 @@ const NOW_MS = 1_000_000;
 const STOP_A = "stop a: its node n1 is drained";
 const READY = { ready: true, phase: PodPhase.RUNNING };
 
-describe("what a workload can spare", () => {
+describe("pods that a workload can spare", () => {
   const rolling = (maxUnavailable: string, maxSurge = "") => {
     return { updateStrategy: { type: "RollingUpdate", rollingUpdate: { maxUnavailable, maxSurge } } };
   };

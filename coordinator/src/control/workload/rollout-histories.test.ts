@@ -15,7 +15,7 @@ const ROUNDS = 60;
 const CALM_ROUNDS = 150;
 const CALM_STEP_MS = 60_000;
 
-test("whatever is applied, held, lost or broken: the limits hold, and every rollout ends", () => {
+test("limits hold and every rollout ends under any applies, pauses, losses and failures", () => {
   const ends = new Map<AttemptState, number>();
   for (let seed = 0; seed < SEEDS; seed++) {
     const story = new Story(randomOf(seed));

@@ -45,7 +45,7 @@ describe("opaque ports", () => {
   });
 });
 
-describe("what else a service can say", () => {
+describe("further annotations of a service", () => {
   const name = "web.shop.serviceaccount.identity.linkerd.cluster.local";
   const uri = "spiffe://example.org/ns/shop/sa/web";
   for (const [annotations, expected] of [
@@ -120,7 +120,7 @@ describe("what else a service can say", () => {
   }
 });
 
-describe("what it can't say", () => {
+describe("refused annotations", () => {
   for (const [key, value] of [
     ["forage.dev/opaque-port", "80"],
     ["Forage.dev/retry", "safe"],
