@@ -84,7 +84,7 @@ test("a damaged record or lease costs no pod its sandbox or its ports", { skip }
 
   for (const known of [remembered, forgotten]) {
     for (const path of [record, lease]) {
-      for (const damage of ["{", "", undefined]) {
+      for (const damage of ["{", "", undefined, ...flippedValues(whole.get(path) ?? "")]) {
         for (const [file, text] of whole) await writeFile(file, text);
         host.damageReports.length = 0;
         if (damage === undefined) await rm(path);
@@ -253,6 +253,14 @@ test("purge removes all of a dead agent's instance, and nothing of another's", {
   assert.equal((await other.published()).size, 1);
   assert.deepEqual(await purge(options), { namespaces: 0, links: 0, sysctls: [] }, "once more is fine");
 });
+
+/** Returns the text with a bit flipped in the last letter of one of its words, for each word. */
+function flippedValues(text: string): readonly string[] {
+  return [...text.matchAll(/\w(?=\W|$)/g)].map(
+    ({ 0: letter, index }) =>
+      text.slice(0, index) + String.fromCharCode(letter.charCodeAt(0) ^ 1) + text.slice(index + 1),
+  );
+}
 
 /** Fires at once what would wait. */
 function hastyClock(): Clock {

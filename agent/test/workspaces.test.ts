@@ -15,6 +15,7 @@ import { systemClock } from "../src/clock.ts";
 import { JournalKey } from "../src/journal/journal-key.ts";
 import { VolumeError } from "../src/volumes/volumes.ts";
 import { openWorkspaces } from "../src/workspaces/open-workspaces.ts";
+import { WorkspaceRecords } from "../src/workspaces/workspace-records.ts";
 import { until } from "./until.ts";
 import { anOrder, WorkspaceHost, whyNoWorkspaces } from "./workspace-host.ts";
 import { archiveOf } from "./workspace-store.ts";
@@ -150,16 +151,49 @@ test(
   },
 );
 
-test("keeps the content of a damaged order, and uses it once a new order arrives", options, async (t) => {
+test("keeps the content and its volume, whichever of its records is damaged", options, async (t) => {
   const { host, content } = await readyHost(t);
   writeFileSync(join(content, "work"), "mine");
   await host.stop();
-  writeFileSync(host.layout.order("a"), "damaged");
-  host.store.reports.clear();
-  await host.start();
-  await until("the content is ready again", () => host.store.reports.get("a")?.stage === ContentStage.READY);
-  assert.deepEqual(host.damage, [host.layout.order("a")]);
-  assert.equal(readFileSync(join(content, "work"), "utf8"), "mine");
+  const { layout } = host;
+  const records = new WorkspaceRecords({ layout, key: new JournalKey(host.key, "test"), noteDamage() {} });
+  await records.saveSecrets("a", { token: "once" });
+  const sound = new Map(
+    [layout.order("a"), layout.state("a"), layout.secrets("a")].map((path) => [path, readFileSync(path)]),
+  );
+  const damages: Record<string, (path: string) => void> = {
+    flipped: (path) => {
+      const bytes = readFileSync(path);
+      const at = Math.floor(bytes.length / 2);
+      writeFileSync(path, bytes.fill((bytes[at] ?? 0) ^ 1, at, at + 1));
+    },
+    emptied: (path) => writeFileSync(path, ""),
+    removed: (path) => rmSync(path),
+  };
+  for (const path of sound.keys()) {
+    for (const [how, damage] of Object.entries(damages)) {
+      for (const [file, bytes] of sound) writeFileSync(file, bytes);
+      damage(path);
+      host.store.reports.clear();
+      host.damage.length = 0;
+
+      const workspaces = await host.start();
+      await until(
+        `the content is ready again after ${path} was ${how}`,
+        () => host.store.reports.get("a")?.stage === ContentStage.READY,
+      );
+      const kept = await new WorkspaceRecords({
+        ...{ layout, key: new JournalKey(host.key, "test") },
+        noteDamage: (damaged) => host.damage.push(damaged),
+      }).readSecrets("a");
+
+      assert.equal(await workspaces.prepare("a", "pod-a"), content);
+      assert.equal(readFileSync(join(content, "work"), "utf8"), "mine");
+      assert.deepEqual(host.damage, how === "removed" ? [] : [path], how);
+      assert.deepEqual(kept, path === layout.secrets("a") ? {} : { token: "once" });
+      await host.stop();
+    }
+  }
 });
 
 test("reports content that was lost with its disk, and doesn't make it again", options, async (t) => {

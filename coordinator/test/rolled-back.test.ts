@@ -1,10 +1,14 @@
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
+import { cp, mkdtemp, rename, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { createKeyAndCsr } from "@forage/identity/csr";
 import { NodeRecord } from "@forage/proto/forage/store/v1/store";
 import { decodeRecord, encodeRecord } from "../src/model/codec.ts";
 import { nodeKey, PREFIXES } from "../src/model/keys.ts";
+import { CoordinatorProcess, runTask } from "./support/coordinator-process.ts";
 import { HollowAgent } from "./support/hollow-agent.ts";
 import { aContainerService, aRequest, watchToEnd } from "./support/requests.ts";
 import { until } from "./support/until.ts";
@@ -53,6 +57,61 @@ test("a coordinator whose data went back decides nothing until they are restored
   );
   await check();
   assert.equal(late.assignments.size, 0);
+});
+
+test("an old copy of the whole data directory is refused until its store is restored on purpose", {
+  timeout: 600_000,
+}, async (t) => {
+  const dir = await mkdtemp(join(tmpdir(), "forage-rolled-back-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  const [data, copy] = [join(dir, "data"), join(dir, "copy")];
+  let coordinator = await CoordinatorProcess.start(t, dir);
+  const first = await HollowAgent.start(coordinator);
+  const apply = (id: string, name: string) =>
+    coordinator.forage().applyResources(aRequest(id, [aContainerService(name)]));
+  const again = async (before: HollowAgent): Promise<HollowAgent> => {
+    coordinator = await CoordinatorProcess.start(t, dir);
+    const pods = [...before.assignments.values()].map((pod) => before.running(pod));
+    const { name, pair, received: seen } = before;
+    return new HollowAgent(coordinator, name, pair, { name, pods, ...(seen && { seen }) });
+  };
+  await apply("a1", "web");
+  await until("the first service runs", () => first.assignments.size === 2);
+  await coordinator.kill();
+  await cp(data, copy, { recursive: true });
+  const second = await again(first);
+  await apply("a2", "api");
+  await until("both services run", () => second.assignments.size === 4);
+  await coordinator.kill();
+  await rm(data, { recursive: true });
+  await rename(copy, data);
+
+  let message = "";
+  for (const start of ["first", "second"]) {
+    const refused = await again(second);
+    await until(`the node says why after the ${start} start`, async () => {
+      message = (await coordinator.operator().listNodes({})).nodes[0]?.message ?? "";
+      return message.startsWith("node n1 has seen later data");
+    });
+    await assert.rejects(apply("a3", "more"), /old copy of the data directory/);
+    assert.equal(refused.received, undefined, "nothing was sent, so the containers stay");
+    await coordinator.kill();
+  }
+
+  const [, epoch = ""] = /restore FILE --epoch (\d+)/.exec(message) ?? [];
+  const backup = join(dir, "old.backup");
+  for (const words of [
+    ["backup", backup],
+    ["restore", backup, "--epoch", epoch],
+  ]) {
+    const { code, stderr } = await runTask(t, dir, words);
+    assert.equal(code, 0, stderr);
+    if (words[0] === "backup") await rename(join(data, "store"), join(dir, "old-store"));
+  }
+  const restored = await again(second);
+  await until("the agent follows the old data", () => restored.assignments.size === 2);
+  const web = [...first.assignments.keys()].sort();
+  assert.deepEqual([...restored.assignments.keys()].sort(), web);
 });
 
 test("after a start nothing is decided before the node that has seen later data connects", {

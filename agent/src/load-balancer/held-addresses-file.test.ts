@@ -74,6 +74,21 @@ for (const name of ["held-addresses.json", "held-addresses.copy.json"])
     });
   }
 
+test("no single flipped bit or emptied file loses or adds an address", async (t) => {
+  const { dir, file, note } = await held(t);
+  await file.add([FIRST, SECOND]);
+  for (const name of ["held-addresses.json", "held-addresses.copy.json"]) {
+    const path = join(dir, name);
+    const sound = await readFile(path);
+    const flips = [...sound].map((byte, at) => Buffer.from(sound).fill(byte ^ 1, at, at + 1));
+    for (const bytes of [Buffer.alloc(0), ...flips]) {
+      await writeFile(path, bytes);
+      assert.deepEqual((await HeldAddressesFile.open(dir, note)).held, [FIRST, SECOND], `${name}: ${bytes}`);
+      assert.deepEqual(await readFile(path), sound);
+    }
+  }
+});
+
 test("leaves the directory empty when the host holds no address", async (t) => {
   const { dir, file, notes } = await held(t);
   await file.check();

@@ -14,9 +14,17 @@ export class LeaseDirectory {
   }
 
   async holder(address: string): Promise<string | undefined> {
+    return (await this.read(address))?.holder;
+  }
+
+  /** Returns the namespace and the interface that have the address. Undefined if there is no such lease. */
+  async read(
+    address: string,
+  ): Promise<{ readonly holder: string | undefined; readonly interfaceName: string | undefined } | undefined> {
     if (isIP(address) === 0) return undefined;
     try {
-      return (await readFile(join(this.#dir, address), "utf8")).split(/\r?\n/)[0];
+      const [holder, interfaceName] = (await readFile(join(this.#dir, address), "utf8")).split(/\r?\n/);
+      return { holder, interfaceName };
     } catch {
       return undefined;
     }

@@ -90,10 +90,14 @@ export class SandboxMaker {
   async #holdsLeases(record: SandboxRecord): Promise<boolean> {
     const { leases, names, noteDamage } = this.#parts;
     for (const address of addressesOf(record)) {
-      const holder = await leases.holder(address);
-      if (holder === record.namespace) continue;
-      if (holder?.startsWith(names.namespacePrefix) && (await isNamespace(holder))) return false;
-      const reason = holder === undefined ? "it is missing" : "it names no namespace that exists";
+      const lease = await leases.read(address);
+      const holder = lease?.holder;
+      const isHeld = holder === record.namespace;
+      // The plugin releases a lease only by the right interface.
+      if (isHeld && lease?.interfaceName === POD_INTERFACE) continue;
+      if (!isHeld && holder?.startsWith(names.namespacePrefix) && (await isNamespace(holder))) return false;
+      const named = isHeld ? "interface of the namespace" : "namespace that exists";
+      const reason = lease === undefined ? "it is missing" : `it names no ${named}`;
       const remedy = `written again for ${record.namespace}, which has the address`;
       noteDamage(leases.pathOf(address), reason, remedy);
       await leases.write(address, record.namespace, POD_INTERFACE);

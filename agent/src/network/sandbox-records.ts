@@ -1,5 +1,6 @@
 import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { crc32 } from "node:zlib";
 import { messageOf } from "@forage/common/message-of";
 
 /** A namespace that is wired. Without a pod it is a spare one, never used so far. */
@@ -20,6 +21,7 @@ export interface LoadedRecords {
   readonly damaged: ReadonlyMap<string, string>;
 }
 
+const FIELDS: ReadonlySet<string> = new Set(["namespace", "address", "address6", "hostInterface", "podUid"]);
 const TEMPORARY_SUFFIX = ".tmp";
 
 /**
@@ -39,7 +41,7 @@ export class SandboxRecords {
 
   async write(record: SandboxRecord): Promise<void> {
     const path = this.pathOf(record.namespace);
-    await writeFile(path + TEMPORARY_SUFFIX, JSON.stringify(record), { mode: 0o600 });
+    await writeFile(path + TEMPORARY_SUFFIX, textOf(record), { mode: 0o600 });
     await rename(path + TEMPORARY_SUFFIX, path);
   }
 
@@ -68,14 +70,29 @@ export class SandboxRecords {
 
   /** Throws an Error that says what is wrong. */
   async #read(name: string): Promise<SandboxRecord> {
-    const read: unknown = JSON.parse(await readFile(this.pathOf(name), "utf8"));
+    const text = await readFile(this.pathOf(name), "utf8");
+    const read: unknown = JSON.parse(text);
     if (!isRecord(read)) throw new Error("fields are missing");
-    if (read.namespace !== name) throw new Error(`it is about namespace ${read.namespace}`);
-    return read;
+    const { checksum, ...record } = read;
+    if (record.namespace !== name) throw new Error(`it is about namespace ${record.namespace}`);
+    // Earlier versions wrote no checksum. On a full disk the record counts as it is.
+    if (checksum === undefined && hasOnlyFields(record)) await this.write(record).catch(() => undefined);
+    else if (text !== textOf(record)) throw new Error("its checksum is wrong");
+    return record;
   }
 }
 
-function isRecord(value: unknown): value is SandboxRecord {
+/** A flipped bit in an address would make the pod's sandbox look gone. */
+function textOf(record: SandboxRecord): string {
+  const checksum = crc32(JSON.stringify(record)).toString(16).padStart(8, "0");
+  return JSON.stringify({ ...record, checksum });
+}
+
+function hasOnlyFields(record: SandboxRecord): boolean {
+  return Object.keys(record).every((name) => FIELDS.has(name));
+}
+
+function isRecord(value: unknown): value is SandboxRecord & { readonly checksum?: unknown } {
   if (typeof value !== "object" || value === null) return false;
   const { namespace, address, address6, hostInterface, podUid } = value as Partial<SandboxRecord>;
   const texts = [namespace, address, address6 ?? "", hostInterface, podUid ?? ""];

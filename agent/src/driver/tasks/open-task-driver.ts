@@ -49,6 +49,7 @@ export async function openTaskDriver(context: TaskDriverContext): Promise<TaskDr
   const networks = new TaskNetworks({
     open: () => openNetwork(options, instance, clock, log),
     dir: join(dataDir, "networks"),
+    noteDamage: (path, reason, remedy) => log("warn", "data-file-damaged", { path, reason, remedy }),
   });
   const helpers = await HelperWatch.start({
     ...{ dir: join(dataDir, "programs"), ociRuntimes: [], clock },

@@ -49,6 +49,7 @@ function aDriver(t: TestContext, gc: Partial<DriverOptions["gc"]> = {}) {
   const networks = new TaskNetworks({
     dir: join(dir, "networks"),
     open: () => new FakeNetwork(new FakeNetworkHost()),
+    noteDamage: () => undefined,
   });
   const dependencies = {
     ...{
@@ -81,7 +82,7 @@ function aDriver(t: TestContext, gc: Partial<DriverOptions["gc"]> = {}) {
     return TaskConfig.fromPartial({ id: `alloc/web/${hex}`, name: "web", allocId: "alloc" });
   };
   const list = (name: string) => (existsSync(join(dir, name)) ? readdirSync(join(dir, name)) : []);
-  const left = () => ["tasks", "starts", "networks"].flatMap(list);
+  const left = () => ["tasks", "starts", "networks", "networks-copies"].flatMap(list);
   return { driver, runtime, task, left };
 }
 

@@ -1,19 +1,11 @@
-import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import type { KnownPod, PodNetwork, PodSandbox, PortMapping } from "../../network/network.ts";
 import { DriverError } from "../driver-error.ts";
+import { type LoadedNetworks, type NetworkRecord, NetworkRecords, type NetworkRecordsParts } from "./network-records.ts";
 
-export interface TaskNetworksParts {
+/** The records are durable: a later plugin takes the networks over. */
+export interface TaskNetworksParts extends NetworkRecordsParts {
   /** Opens the network that pods use, for this driver's own bridge. Called once, when the first task needs it. */
   readonly open: () => PodNetwork;
-  /** One file per network, durable: a later plugin takes the networks over. */
-  readonly dir: string;
-}
-
-interface NetworkRecord {
-  readonly owner: string;
-  readonly sandbox: PodSandbox;
-  readonly ports: readonly PortMapping[];
 }
 
 // A task's network per container at most; a host runs fewer containers than this.
@@ -23,12 +15,14 @@ const OWNER = /^[A-Za-z0-9_.-]{1,200}$/;
 /** Networks that the driver makes: for a task with a network of its own, and for an allocation on Nomad's request. */
 export class TaskNetworks {
   readonly #parts: TaskNetworksParts;
+  readonly #files: NetworkRecords;
   readonly #records = new Map<string, NetworkRecord>();
   #network: PodNetwork | undefined;
   #starting: Promise<PodNetwork> | undefined;
 
   constructor(parts: TaskNetworksParts) {
     this.#parts = parts;
+    this.#files = new NetworkRecords(parts);
   }
 
   /** The owner's network; `created` is false if it had one already. */
@@ -49,7 +43,7 @@ export class TaskNetworks {
     const sandbox = await network.attach(owner, signal);
     try {
       const record = { owner, sandbox, ports: [...ports] };
-      await this.#write(record);
+      await this.#files.write(record);
       this.#records.set(owner, record);
       if (ports.length > 0) await network.publish(sandbox, ports, signal);
     } catch (error) {
@@ -64,7 +58,7 @@ export class TaskNetworks {
     const network = await this.#started();
     await network.detach(owner, new AbortController().signal);
     this.#records.delete(owner);
-    await rm(join(this.#parts.dir, owner), { force: true });
+    await this.#files.remove(owner);
   }
 
   /** Reports whether the owner has a network; known once networks were taken over. */
@@ -74,8 +68,7 @@ export class TaskNetworks {
 
   /** Takes over the networks that an earlier plugin made, if there are any. */
   async takeOver(): Promise<void> {
-    const names = await readdir(this.#parts.dir).catch(() => []);
-    if (names.length > 0) await this.#started();
+    if ((await this.#files.owners()).length > 0) await this.#started();
   }
 
   async close(): Promise<void> {
@@ -92,13 +85,23 @@ export class TaskNetworks {
   }
 
   async #start(): Promise<PodNetwork> {
-    await this.#load();
+    const loaded = await this.#files.load();
     const network = this.#parts.open();
-    const known = [...this.#records.values()].map(
+    const known = [...loaded.records.values()].map(
       ({ owner, sandbox, ports }): KnownPod => ({ podUid: owner, sandbox, ports }),
     );
     try {
-      await network.start(known, new AbortController().signal);
+      const signal = new AbortController().signal;
+      const found = await network.start(
+        [...known, ...loaded.unreadable.map((podUid) => ({ podUid, ports: [] }))],
+        signal,
+      );
+      await this.#remember(loaded, network);
+      for (const { podUid: owner, sandbox } of found) {
+        const record = { owner, sandbox, ports: [] };
+        await this.#files.write(record);
+        this.#records.set(owner, record);
+      }
     } catch (error) {
       await network.close();
       throw error;
@@ -107,30 +110,11 @@ export class TaskNetworks {
     return network;
   }
 
-  async #load(): Promise<void> {
-    const { dir } = this.#parts;
-    await mkdir(dir, { recursive: true, mode: 0o700 });
-    for (const name of await readdir(dir)) {
-      const record = parseRecord(await readFile(join(dir, name), "utf8").catch(() => ""));
-      // A write that a crash cut off belongs to a start that failed.
-      if (record === undefined || record.owner !== name) await rm(join(dir, name), { force: true });
-      else this.#records.set(name, record);
+  async #remember({ records, halves, unreadable }: LoadedNetworks, network: PodNetwork): Promise<void> {
+    for (const [owner, record] of records) {
+      if (!halves.has(owner) || (await network.check(record.sandbox))) this.#records.set(owner, record);
+      else await this.#files.remove(owner);
     }
-  }
-
-  async #write(record: NetworkRecord): Promise<void> {
-    const path = join(this.#parts.dir, record.owner);
-    await writeFile(`${path}.tmp`, JSON.stringify(record), { mode: 0o600 });
-    await rename(`${path}.tmp`, path);
-  }
-}
-
-function parseRecord(text: string): NetworkRecord | undefined {
-  try {
-    const read = JSON.parse(text) as Partial<NetworkRecord>;
-    if (typeof read.owner !== "string" || typeof read.sandbox?.namespacePath !== "string") return undefined;
-    return { owner: read.owner, sandbox: read.sandbox, ports: read.ports ?? [] };
-  } catch {
-    return undefined;
+    for (const owner of unreadable) await this.#files.remove(owner);
   }
 }
