@@ -59,20 +59,16 @@ export function findKeptPromises({ path, text }: SourceFile): readonly Offence[]
 }
 
 /**
- * Returns lines that take the difference between the wall clock and another time. The wall clock can be set, so a
- * duration that is measured with it can be hours too long or negative: measure with the monotonic clock.
- */
-export function findWallClockDurations({ path, text }: SourceFile): readonly Offence[] {
-  return matchingLines(path, text, /\b(nowMs|Date\.now)\(\) - |- [\w.#]*\b(nowMs|now)\(\)/);
-}
-
-/**
- * Returns the lines of the agent that reckon with the wall clock. It may be set back or ahead at any time, so waits and durations
- * are measured by the monotonic clock.
+ * Returns the lines of the agent and of the coordinator that reckon with the wall clock, directly or through a variable that holds
+ * its time. It may be set back or ahead at any time, so waits and durations are measured by the monotonic clock.
  */
 export function findWallClockSums({ path, text }: SourceFile): readonly Offence[] {
-  if (!path.startsWith("agent/")) return [];
-  return matchingLines(path, text, /\bDate\.now\(\)|\bnowMs\(\) [-+]|[-+] [\w.#]*\bnowMs\(\)/);
+  if (!/^(?:agent|coordinator)\//.test(path)) return [];
+  const read = text.matchAll(/\b(?:const|let) (\w+) = [\w.#?]*\b(?:nowMs|now)\(\)|\b(\w+): [\w.#]*\bnowMs\(\)/g);
+  const variables = new Set([...read].map(([, constant, property]) => constant ?? property));
+  const times = ["nowMs\\(\\)", "now\\(\\)", ...variables].join("|");
+  const sum = new RegExp(`\\bDate\\.now\\(\\)|\\b(?:${times}) [-+] |[-+] [\\w.#]*\\b(?:${times})(?!\\w)`);
+  return matchingLines(path, text, sum).filter(({ text: line }) => !/^(?:\/?\*|\/\/)/.test(line));
 }
 
 /**

@@ -135,6 +135,32 @@ test("reports a pod that isn't ready as such, and omits a pod that doesn't run",
   );
 });
 
+for (const jumpMs of [-6 * 3_600_000, 6 * 3_600_000]) {
+  test(`the ages of a pod grow evenly when the clock is set by ${jumpMs / 3_600_000} h`, async () => {
+    const host = new Host();
+    host.run("p1", "a");
+    await host.clock.run(60_000);
+    host.ask(USAGE);
+    await host.clock.run(0);
+    host.clock.jumpWall(jumpMs);
+    await host.clock.run(15_000);
+    const { runningMs, readyMs } = host.samples.at(-1) ?? {};
+    assert.deepEqual([runningMs, readyMs], [75_000n, 75_000n]);
+  });
+}
+
+test("a pod that started before the clock was set back is as old as the time since its first measurement", async () => {
+  const host = new Host();
+  host.run("p1", "a");
+  host.clock.jumpWall(-6 * 3_600_000);
+  host.ask(USAGE);
+  await host.clock.run(15_000);
+  assert.deepEqual(
+    host.samples.map(({ readyMs }) => readyMs),
+    [1n, 15_000n],
+  );
+});
+
 test("a container that can't be read: the pod's use isn't known", async () => {
   const host = new Host();
   host.run("p1", "a", "b");

@@ -31,9 +31,17 @@ export interface SampleSink {
   send(message: { readonly $case: "podMetrics"; readonly value: PodMetrics }): Promise<void>;
 }
 
+/** A time on record, and the same time by the monotonic clock: the wall clock may be set meanwhile. */
+interface SeenTime {
+  readonly atMs: number;
+  readonly monotonicMs: number;
+}
+
 interface Measured {
   readonly usage?: UsageReading;
   readonly counters?: CounterReading;
+  readonly running?: SeenTime | undefined;
+  readonly ready?: SeenTime | undefined;
   /** The last sample that was sent of a pod that no request names, and the number of similar samples that were left out since. */
   readonly sent?: { readonly sample: PodMetricsSample; readonly leftOut: number };
 }
@@ -94,7 +102,6 @@ export class PodMeter {
   #end(): void {
     this.#stop?.abort();
     this.#stop = undefined;
-    this.#measured.clear();
     this.#sink = undefined;
   }
 
@@ -159,14 +166,14 @@ export class PodMeter {
     const used = usage ? await measureUsage(status, before.usage, clock, readUsage) : undefined;
     const told = scrape && (await this.#scrape(scrape, status.podIp, before.counters, signal));
     if (signal.aborted) return undefined;
+    const running = seenTime(before.running, status.startedAtMs, clock);
+    const ready = seenTime(before.ready, status.ready ? status.readyAtMs : undefined, clock);
     this.#measured.set(podUid, {
+      ...{ running, ready },
       ...(before.sent !== undefined && { sent: before.sent }),
       ...(used !== undefined && { usage: used.reading }),
       ...(told !== undefined && { counters: told.counters ?? before.counters }),
     });
-    const nowMs = clock.nowMs();
-    const sinceMs = (ms: number | undefined) =>
-      BigInt(ms === undefined ? 0 : Math.max(1, Math.round(nowMs - ms)));
     return {
       podUid,
       cpuNanoCores: used?.rate && BigInt(used.rate.nanoCores),
@@ -174,8 +181,8 @@ export class PodMeter {
       memoryBytes: used?.memoryBytes === undefined ? undefined : BigInt(used.memoryBytes),
       values: { ...told?.values },
       problem: (told?.problem ?? "").slice(0, PROBLEM_MAX),
-      runningMs: sinceMs(status.startedAtMs),
-      readyMs: sinceMs(status.ready ? status.readyAtMs : undefined),
+      runningMs: ageMs(running, clock),
+      readyMs: ageMs(ready, clock),
     };
   }
 
@@ -207,4 +214,15 @@ interface ScrapeResult {
   readonly problem: string;
   /** Undefined: as before. */
   readonly counters?: CounterReading;
+}
+
+/** A time in the future was recorded before the clock was set back: then the age counts from its first sight. */
+function seenTime(before: SeenTime | undefined, atMs: number | undefined, clock: Clock): SeenTime | undefined {
+  if (atMs === undefined || before?.atMs === atMs) return atMs === undefined ? undefined : before;
+  return { atMs, monotonicMs: clock.monotonicMs() - Math.max(0, clock.nowMs() - atMs) };
+}
+
+/** Zero: there is no such time. */
+function ageMs(seen: SeenTime | undefined, clock: Clock): bigint {
+  return BigInt(seen === undefined ? 0 : Math.max(1, Math.round(clock.monotonicMs() - seen.monotonicMs)));
 }

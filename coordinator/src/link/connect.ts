@@ -55,6 +55,8 @@ interface SessionOptions extends ConnectOptions {
 
 /** A disk answers within milliseconds. */
 const FIRST_REPORT_MS = 1_000;
+/** The wall clock may be set meanwhile, and then tokens have to be replaced earlier. */
+const LONGEST_TOKEN_WAIT_MS = 300_000;
 
 /**
  * Serves an agent's stream. Reports are stored as they arrive. Assignments are sent as state, never as a queue. Messages that are
@@ -161,7 +163,7 @@ async function* send(
   options: SessionOptions,
 ): AsyncGenerator<ConnectResponse | Buffer> {
   const { state, epoch, history, assignments, services, gateway, metrics, prefetches, clock } = options;
-  const outbox = new Outbox({ assignments, nowMs: clock.nowMs });
+  const outbox = new Outbox({ assignments, clock });
   const measuring = metrics.sessionOf(node);
   const prefetching = prefetches.sessionOf(node);
   const revision = (): bigint => assignmentRevision(epoch, state.revision);
@@ -269,9 +271,9 @@ async function* sendEarlyRequests(
 }
 
 function wakeForTokens(outbox: Outbox, session: Session, clock: Clock): () => void {
-  const dueMs = outbox.nextTokenMs();
-  if (dueMs === undefined) return () => {};
-  return clock.schedule(Math.max(0, dueMs - clock.nowMs()), () => {
+  const delayMs = outbox.tokenDelayMs();
+  if (delayMs === undefined) return () => {};
+  return clock.schedule(Math.min(delayMs, LONGEST_TOKEN_WAIT_MS), () => {
     session.podsChanged = true;
     session.wake.raise();
   });

@@ -18,7 +18,7 @@ test("a snapshot and the deltas after it always add up to what is assigned, in p
   for (let seed = 0; seed < 100; seed++) {
     const random = randomOf(seed);
     const partBytes = random.pick([1, 300, 1_000_000]);
-    const outbox = new Outbox({ assignments, nowMs: () => 0, partBytes });
+    const outbox = new Outbox({ assignments, clock: CLOCK, partBytes });
     let pods: PodEntry[] = [];
     let claims: ObjectEntry[] = [];
     let revision = 0;
@@ -54,7 +54,7 @@ test("a snapshot and the deltas after it always add up to what is assigned, in p
 });
 
 test("a second snapshot forgets what the first one sent", () => {
-  const outbox = new Outbox({ assignments, nowMs: () => 0 });
+  const outbox = new Outbox({ assignments, clock: CLOCK });
   const snapshot = (name: string) => [...outbox.snapshot({ pods: [aPod({ name })], claimRemovals: [] }, 1n)];
   snapshot("a");
   snapshot("b");
@@ -62,32 +62,78 @@ test("a second snapshot forgets what the first one sent", () => {
 });
 
 test("tokens are replaced when a fifth of their life is left, and those of pods that stop are not", () => {
-  let nowMs = 0;
-  const identityToken = () => ({ token: `t${nowMs}`, expiresAt: toTimestamp(nowMs + 1_000) });
-  const withTokens = {
-    ...assignments,
-    of: (pod: PodEntry) => ({ ...assignments.of(pod), identityToken: identityToken() }),
-    identityToken,
-  };
-  const outbox = new Outbox({ assignments: withTokens, nowMs: () => nowMs });
+  const { time, outbox } = withTokens();
   const pods = [aPod({ name: "a" }), aPod({ name: "b", stopping: true })];
-  assert.equal(outbox.nextTokenMs(), undefined);
+  assert.equal(outbox.tokenDelayMs(), undefined);
   assert.equal([...outbox.snapshot({ pods, claimRemovals: [] }, 1n)].length, 1);
-  assert.equal(outbox.nextTokenMs(), 800);
-  nowMs = 799;
+  assert.equal(outbox.tokenDelayMs(), 800);
+  time.pass(799);
   assert.equal(outbox.dueTokens(pods), undefined);
-  nowMs = 800;
-  assert.deepEqual(outbox.dueTokens(pods), { "uid-a": { token: "t800", expiresAt: toTimestamp(1_800) } });
+  assert.equal(outbox.tokenDelayMs(), 1);
+  time.pass(1);
+  const [atMs, endsMs] = [time.wallMs, time.wallMs + 1_000];
+  assert.deepEqual(outbox.dueTokens(pods), { "uid-a": { token: `t${atMs}`, expiresAt: toTimestamp(endsMs) } });
   assert.equal(outbox.dueTokens(pods), undefined);
-  assert.equal(outbox.nextTokenMs(), 1_600);
+  assert.equal(outbox.tokenDelayMs(), 800);
   assert.equal([...outbox.delta({ pods: [], claimRemovals: [] }, 2n)].length, 1);
-  assert.equal(outbox.nextTokenMs(), undefined, "pods that are gone need none");
+  assert.equal(outbox.tokenDelayMs(), undefined, "pods that are gone need none");
+});
+
+for (const [what, jumpMs, due] of [
+  ["at once after the clock was set back", -6 * 3_600_000, 0],
+  ["at once after the clock was set past their end", 3_600_000, 0],
+  ["in time after the clock was set ahead a little", 100, 700],
+] as const) {
+  test(`tokens are replaced ${what}`, () => {
+    const { time, outbox } = withTokens();
+    const pods = [aPod({ name: "a" })];
+    assert.equal([...outbox.snapshot({ pods, claimRemovals: [] }, 1n)].length, 1);
+    time.wallMs += jumpMs;
+    assert.equal(outbox.tokenDelayMs(), due);
+    time.pass(due);
+    assert.deepEqual(Object.keys(outbox.dueTokens(pods) ?? {}), ["uid-a"]);
+    assert.equal(outbox.tokenDelayMs(), 800);
+  });
+}
+
+test("tokens are replaced in time although the clock was set back a little meanwhile", () => {
+  const { time, outbox } = withTokens();
+  const pods = [aPod({ name: "a" })];
+  assert.equal([...outbox.snapshot({ pods, claimRemovals: [] }, 1n)].length, 1);
+  time.pass(400);
+  time.wallMs -= 300;
+  time.pass(400);
+  assert.deepEqual(Object.keys(outbox.dueTokens(pods) ?? {}), ["uid-a"]);
 });
 
 test("revisions grow with the store's, and more with each restore", () => {
   assert.ok(assignmentRevision(1, 2) > assignmentRevision(1, 1));
   assert.ok(assignmentRevision(2, 1) > assignmentRevision(1, 2 ** 40 - 1));
 });
+
+const CLOCK = { nowMs: () => 0, monotonicMs: () => 0 };
+
+/** An outbox of pods whose tokens live for a second. */
+function withTokens() {
+  const time = {
+    wallMs: 10 * 3_600_000,
+    monotonicMs: 0,
+    pass(ms: number) {
+      this.wallMs += ms;
+      this.monotonicMs += ms;
+    },
+  };
+  const identityToken = () => ({ token: `t${time.wallMs}`, expiresAt: toTimestamp(time.wallMs + 1_000) });
+  const outbox = new Outbox({
+    assignments: {
+      ...assignments,
+      of: (pod: PodEntry) => ({ ...assignments.of(pod), identityToken: identityToken() }),
+      identityToken,
+    },
+    clock: { nowMs: () => time.wallMs, monotonicMs: () => time.monotonicMs },
+  });
+  return { time, outbox };
+}
 
 const assignments = {
   fingerprint: ({ revision }: PodEntry) => String(revision),

@@ -8,6 +8,7 @@ import type {
 import { toEpochMs } from "../model/timestamp.ts";
 import { REFRESH_SHARE } from "../objects/identity-issuer.ts";
 import type { ObjectEntry, PodEntry } from "../state/entries.ts";
+import type { Clock } from "../time/clock.ts";
 import { assignmentBytes } from "./assignments.ts";
 
 /** The node's desired state. */
@@ -23,7 +24,7 @@ export interface OutboxOptions {
     readonly of: (pod: PodEntry) => PodAssignment;
     readonly identityToken: (pod: PodEntry) => IdentityToken | undefined;
   };
-  readonly nowMs: () => number;
+  readonly clock: Pick<Clock, "nowMs" | "monotonicMs">;
   /** A message that has so much in it is sent, and another follows. */
   readonly partBytes?: number;
 }
@@ -31,14 +32,21 @@ export interface OutboxOptions {
 /** Well below what agents take in one message, so that others get their turn. */
 const DEFAULT_PART_BYTES = 1024 * 1024;
 
+/** When a pod's identity token was issued and has to be replaced, by the wall clock, and when by the monotonic clock. */
+interface TokenTimes {
+  readonly issuedMs: number;
+  readonly refreshAtMs: number;
+  readonly dueMs: number;
+}
+
 /** Tracks the state that one session has sent, and so what the node lacks. Several changes of a pod make one message. */
 export class Outbox {
   readonly #options: OutboxOptions;
   /** Keyed by uid. */
   readonly #pods = new Map<string, string>();
   readonly #claims = new Set<string>();
-  /** The times at which pods' identity tokens have to be replaced, by uid. */
-  readonly #refreshAtMs = new Map<string, number>();
+  /** Keyed by uid. */
+  readonly #tokens = new Map<string, TokenTimes>();
 
   constructor(options: OutboxOptions) {
     this.#options = options;
@@ -65,7 +73,7 @@ export class Outbox {
     if (changed.length === 0 && removals.length === 0 && claims.length === 0) return;
     for (const uid of removals) {
       this.#pods.delete(uid);
-      this.#refreshAtMs.delete(uid);
+      this.#tokens.delete(uid);
     }
     for (const claim of claims) this.#claims.add(orderOf(claim));
     for (const { part, more } of this.#parts(changed)) {
@@ -76,13 +84,16 @@ export class Outbox {
     }
   }
 
-  /** Returns new identity tokens for pods whose present ones expire soon. */
+  /**
+   * Returns new identity tokens for pods whose present ones expire soon. A token from before the clock was set back is replaced as
+   * well: verifiers refuse a token that was issued in the future.
+   */
   dueTokens(pods: readonly PodEntry[]): Record<string, IdentityToken> | undefined {
-    const nowMs = this.#options.nowMs();
     const due: Record<string, IdentityToken> = {};
     for (const pod of pods) {
       const { uid, stoppingSince } = pod.record;
-      if ((this.#refreshAtMs.get(uid) ?? Number.POSITIVE_INFINITY) > nowMs) continue;
+      const times = this.#tokens.get(uid);
+      if (times === undefined || this.#delayMs(times) > 0) continue;
       const token = stoppingSince === undefined ? this.#options.assignments.identityToken(pod) : undefined;
       this.#noteToken(uid, token);
       if (token !== undefined) due[uid] = token;
@@ -90,10 +101,16 @@ export class Outbox {
     return Object.keys(due).length === 0 ? undefined : due;
   }
 
-  /** Returns the time at which `dueTokens` will return a token; undefined: never. */
-  nextTokenMs(): number | undefined {
-    const times = [...this.#refreshAtMs.values()];
-    return times.length === 0 ? undefined : Math.min(...times);
+  /** Returns the milliseconds until `dueTokens` returns a token, unless the clock is set; undefined: never. */
+  tokenDelayMs(): number | undefined {
+    const delays = [...this.#tokens.values()].map((times) => this.#delayMs(times));
+    return delays.length === 0 ? undefined : Math.min(...delays);
+  }
+
+  #delayMs({ issuedMs, refreshAtMs, dueMs }: TokenTimes): number {
+    const { clock } = this.#options;
+    const nowMs = clock.nowMs();
+    return nowMs < issuedMs ? 0 : Math.max(0, Math.min(refreshAtMs - nowMs, dueMs - clock.monotonicMs()));
   }
 
   /** Yields the parts one by one as they are sent, because all of a node's secrets in memory at once would take much room. */
@@ -120,10 +137,16 @@ export class Outbox {
 
   #noteToken(uid: string, token: IdentityToken | undefined): void {
     const expiresMs = toEpochMs(token?.expiresAt);
-    if (expiresMs === undefined) this.#refreshAtMs.delete(uid);
+    if (expiresMs === undefined) this.#tokens.delete(uid);
     else {
-      const nowMs = this.#options.nowMs();
-      this.#refreshAtMs.set(uid, nowMs + (expiresMs - nowMs) * REFRESH_SHARE);
+      const { clock } = this.#options;
+      const issuedMs = clock.nowMs();
+      const lifeMs = (expiresMs - issuedMs) * REFRESH_SHARE;
+      this.#tokens.set(uid, {
+        issuedMs,
+        refreshAtMs: issuedMs + lifeMs,
+        dueMs: clock.monotonicMs() + lifeMs,
+      });
     }
   }
 

@@ -28,6 +28,8 @@ export interface AddressControllerOptions {
 }
 
 const KEY = "addresses";
+/** The wall clock may be set meanwhile. */
+const LONGEST_WAIT_MS = 60_000;
 
 /** Assigns addresses and node ports to services. One place does so, so that no two services get the same. */
 export class AddressController {
@@ -76,7 +78,7 @@ export class AddressController {
     const writes = plan.steps.flatMap((step) => this.#pieceOf(step) ?? []);
     await this.#write(writes);
     const nextMs = this.#planner.nextMs();
-    return nextMs === undefined ? undefined : Math.max(1_000, nextMs - clock.nowMs());
+    return nextMs === undefined ? undefined : Math.min(LONGEST_WAIT_MS, Math.max(1_000, nextMs - clock.nowMs()));
   }
 
   /** Writes the decisions. A decision that can't be written is made again. */
