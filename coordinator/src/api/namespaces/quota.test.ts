@@ -7,8 +7,10 @@ import { Findings } from "../validate/findings.ts";
 import { checkApplyQuota } from "./quota.ts";
 import { costOf, NOTHING, type Usage } from "./usage.ts";
 
-function aService(name: string, replicas: number): ForageResource {
-  const value = { container: { name: "main" }, scaling: { replicas } };
+function aService(name: string, replicas: number, maxSurge = "", cpu = "0"): ForageResource {
+  const container = { name: "main", resources: { requests: { cpu } } };
+  const updateStrategy = { type: "RollingUpdate", rollingUpdate: { maxSurge } };
+  const value = { container, scaling: { replicas }, updateStrategy };
   return ForageResource.fromPartial({ name, spec: { $case: "containerService", value } } as object);
 }
 
@@ -41,7 +43,7 @@ function exceededWith(
     leaving: () => of(pods.leaving ?? 0),
     total: () => of(pods.total ?? pods.used),
   } as unknown as Usage;
-  const check = { namespace: "shop", limits: { pods: "10" }, usage };
+  const check = { namespace: "shop", limits: { pods: "10", cpu: "10" }, usage };
   checkApplyQuota(items, new Field(findings, "resources"), check);
   return findings.invalidFields.map(({ field }) => field);
 }
@@ -59,6 +61,31 @@ test("a namespace above a lowered quota may be scaled down and moved to other se
   assert.deepEqual(exceeded(20, scaled("a", 9, 0)), []);
   assert.deepEqual(exceeded(20, scaled("a", 0, 3), scaled("b", 3, 0)), []);
   assert.deepEqual(exceeded(20, scaled("a", 0, 4), scaled("b", 3, 0)), [REPLICAS]);
+});
+
+const SURGE = "resources[0].container_service.update_strategy.rolling_update.max_surge";
+for (const [what, maxSurge, fields] of [
+  ["the default surge doesn't count", "", []],
+  ["no surge doesn't count", "0", []],
+  ["a quarter of the replicas, rounded up, doesn't count", "2", []],
+  ["a surge beyond it counts", "4", []],
+  ["a surge beyond the quota is refused by its field", "5", [SURGE]],
+  ["a percentage counts likewise", "100%", [SURGE]],
+  ["a surge of any size is refused", "2147483647", [SURGE]],
+] as const)
+  test(`8 of 10 pods: ${what}`, () => {
+    const created = { ...scaled("a", 0, 8), resource: aService("a", 8, maxSurge) };
+    assert.deepEqual(exceeded(0, created), fields);
+  });
+
+test("a surge counts with what its pods request", () => {
+  const created = (maxSurge: string) => ({ ...scaled("a", 0, 2), resource: aService("a", 2, maxSurge, "3") });
+  assert.deepEqual(exceeded(0, created("2")), []);
+  assert.deepEqual(exceeded(0, created("3")), [SURGE]);
+});
+
+test("replicas that exceed the quota without a surge are refused by their field", () => {
+  assert.deepEqual(exceeded(0, { ...scaled("a", 0, 11), resource: aService("a", 11, "4") }), [REPLICAS]);
 });
 
 test("the service that adds the most is named", () => {

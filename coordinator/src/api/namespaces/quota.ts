@@ -10,6 +10,7 @@ import {
   plus,
   QUOTA_RESOURCES,
   type QuotaResource,
+  surgeOf,
   type Usage,
 } from "./usage.ts";
 
@@ -124,7 +125,8 @@ function report(
     if (wanted <= limit) continue;
     const index = largest(changes, name);
     const resource = items[index]?.resource;
-    const field = resource === undefined ? where(index) : fieldOf(resource, name, where(index));
+    const field =
+      resource === undefined ? where(index) : fieldOf(resource, name, wanted - limit, where(index));
     field.invalid(exceeded(name, whose, used[name], wanted, limit));
   }
 }
@@ -137,9 +139,13 @@ function largest(changes: readonly Amounts[], name: QuotaResource): number {
   return found;
 }
 
-function fieldOf(resource: ForageResource, name: QuotaResource, field: Field): Field {
+function fieldOf(resource: ForageResource, name: QuotaResource, excess: number, field: Field): Field {
   const placed = podOf(resource, field);
   if (placed === undefined || name === "objects" || name === "bytes") return field;
+  const { [name]: cost, pods } = costOf(resource);
+  // Without the surge it would fit.
+  if (surgeOf(resource) * (cost / pods) >= excess)
+    return placed.field.at("update_strategy").at("rolling_update").at("max_surge");
   if (name !== "pods") return placed.field.at("container").at("resources").at("requests").at(name);
   if (resource.spec?.$case !== "containerService") return placed.field.at("job_config").at("parallelism");
   const scaling = resource.spec.value.scaling;

@@ -1,6 +1,7 @@
 import { PodRecord, type ResourceRecord } from "@forage/proto/forage/store/v1/store";
 import { ForageResource } from "@forage/proto/forest/v1/forage";
 import { podRequests, SchedulerError } from "@forage/scheduler";
+import { countedSurge } from "../../control/workload/update-limits.ts";
 import { workloadStatusKey } from "../../model/keys.ts";
 import { podSpecOf } from "../../model/pod-spec.ts";
 import { MAX_REPLICAS, workloadKey } from "../../model/workload.ts";
@@ -158,7 +159,7 @@ export class Usage {
 /** Returns the largest usage of one resource. Pure. */
 export function costOf(resource: ForageResource): Amounts {
   // The number of pods is capped, whatever a record of an earlier version specifies.
-  const pods = Math.min(MAX_REPLICAS, podsOf(resource));
+  const pods = Math.min(MAX_REPLICAS, podsOf(resource)) + surgeOf(resource);
   const bytes = ForageResource.encode(resource).finish().byteLength;
   const each = pods === 0 ? new Map<string, number>() : requestsOf(resource);
   return {
@@ -168,6 +169,13 @@ export function costOf(resource: ForageResource): Amounts {
     objects: 1,
     bytes,
   };
+}
+
+/** Returns how many of the pods count only for the service's `max_surge`. Pure. */
+export function surgeOf(resource: ForageResource): number {
+  if (resource.spec?.$case !== "containerService") return 0;
+  const pods = Math.min(MAX_REPLICAS, podsOf(resource));
+  return Math.min(MAX_REPLICAS, countedSurge(resource.spec.value.updateStrategy, pods));
 }
 
 /** A cron job counts as one run. Runs that go on are jobs and count themselves, in the place of that one. */

@@ -30,6 +30,13 @@ export function updateLimits(strategy: UpdateStrategy | undefined, replicas: num
   };
 }
 
+/** Returns the surge of the pods beyond that of the default, which quotas leave out. */
+export function countedSurge(strategy: UpdateStrategy | undefined, pods: number): number {
+  const [own, usual] = [updateLimits(strategy, pods), updateLimits(undefined, pods)];
+  if (own.type === "Recreate" || usual.type === "Recreate") return 0;
+  return Math.max(0, own.surge - usual.surge);
+}
+
 /** Returns the number of pods of a canary: at least one, at most all. */
 export function canarySize(canary: string, replicas: number): number {
   return Math.min(replicas, Math.max(1, Math.ceil(shareOf(canary, replicas))));
