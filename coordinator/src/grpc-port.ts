@@ -1,6 +1,7 @@
 import type { Log } from "@forage/common/log";
 import type { PeerIdentity } from "@forage/identity";
 import { type TlsMaterial, TlsServer } from "@forage/identity/tls-server";
+import { HealthService } from "@forage/proto/grpc/health/v1/health";
 import { Server } from "@grpc/grpc-js";
 import type { Authority, AuthorityRoll } from "./authority/authority.ts";
 import { type Config, type HostPort, hostPort } from "./config.ts";
@@ -57,6 +58,8 @@ export interface GrpcPort {
 
 /** A wall clock that was wrong is noticed within a minute after it was set. */
 const CHECK_SERVER_CERTIFICATE_MS = 60_000;
+/** Answered to everyone, so that its answer proves nothing. */
+const HEALTH_CHECK = HealthService.check.path;
 
 /** Returns the names in the certificate of the port. */
 export function portNames({
@@ -79,6 +82,9 @@ export async function openGrpcPort(options: GrpcPortOptions): Promise<GrpcPort> 
     identify: identifyCall,
     peerOf,
     onProven: (call) => tls.prove(call),
+    onServed: (method, call) => {
+      if (method !== HEALTH_CHECK) tls.forgive(call);
+    },
     observe: (...call) => observer.call?.(...call),
     onRefused: (...refusal) => observer.refused?.(...refusal),
     schedule: clock.schedule,

@@ -79,7 +79,8 @@ const WALL_CLOCK_SUMS: Readonly<Record<string, string>> = {
   "coordinator/src/link/outbox.ts":
     "identity tokens expire by the wall clock, and are replaced by the monotonic clock at the latest",
   "coordinator/src/link/stall-detector.ts": "finds out by how much the wall clock was set",
-  "coordinator/src/metrics/pushed-metrics.ts": "shown as the end of a value, which goes by the monotonic clock",
+  "coordinator/src/metrics/pushed-metrics.ts":
+    "shown as the end of a value, which goes by the monotonic clock",
   "coordinator/src/peers/join-cluster.ts": "grpc-js takes deadlines as times of the wall clock",
   "coordinator/src/peers/report-to-leader.ts": "grpc-js takes deadlines as times of the wall clock",
   "coordinator/src/plan/plan-apply.ts": "virtual time",

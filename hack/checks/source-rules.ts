@@ -64,7 +64,9 @@ export function findKeptPromises({ path, text }: SourceFile): readonly Offence[]
  */
 export function findWallClockSums({ path, text }: SourceFile): readonly Offence[] {
   if (!/^(?:agent|coordinator)\//.test(path)) return [];
-  const read = text.matchAll(/\b(?:const|let) (\w+) = [\w.#?]*\b(?:nowMs|now)\(\)|\b(\w+): [\w.#]*\bnowMs\(\)/g);
+  const read = text.matchAll(
+    /\b(?:const|let) (\w+) = [\w.#?]*\b(?:nowMs|now)\(\)|\b(\w+): [\w.#]*\bnowMs\(\)/g,
+  );
   const variables = new Set([...read].map(([, constant, property]) => constant ?? property));
   const times = ["nowMs\\(\\)", "now\\(\\)", ...variables].join("|");
   const sum = new RegExp(`\\bDate\\.now\\(\\)|\\b(?:${times}) [-+] |[-+] [\\w.#]*\\b(?:${times})(?!\\w)`);

@@ -1,5 +1,8 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect as connectTcp } from "node:net";
 import { afterEach, before, describe, it } from "node:test";
+import { connect as connectTls } from "node:tls";
 import type { CertificateAuthority } from "../src/ca.ts";
 import type { TlsServerOptions } from "../src/tls-server/tls-server.ts";
 import { aNode, anAuthority, until } from "./cluster.ts";
@@ -94,4 +97,69 @@ describe("TlsServer and connections without a certificate", { timeout: 300_000 }
     await until(() => next.echoes === 1, "the next connection starts in its turn");
     assert.equal(tls.stats().waiting, 0);
   });
+
+  for (const [what, flood] of [
+    ["a handshake", handshake],
+    ["a handshake that fails", failure],
+  ] as const)
+    it(`lets an address start connections one by one after too many of ${what} without use, and serves others`, async () => {
+      let nowMs = 0;
+      const { client, tls, port, events } = await start({
+        limits: { unusedHandshakes: { burst: 3, perSecond: 1 } },
+        monotonicMs: () => nowMs,
+      });
+      const cuts = () => events.flatMap((it) => (it.kind === "cut" ? [it.reason] : [])).length;
+      for (let count = 0; count < 3; count++) await flood(port);
+      await until(() => tls.stats().open + tls.stats().handshaking === 0, "all are closed");
+      assert.equal(cuts(), 0);
+      nowMs += 1_000;
+      for (let count = 0; count < 2; count++) await flood(port);
+      await until(() => cuts() === 1, "the address is paced");
+      const next = connectTcp({ port, host: "127.0.0.1", localAddress: FLOODER }).on("error", () => {});
+      cleanups.push(() => void next.destroy());
+      await until(() => tls.stats().waiting === 1, "its next connection waits");
+
+      assert.equal((await client().who()).peer.kind, "anonymous", "another address is served");
+
+      assert.equal(tls.stats().waiting, 1);
+      nowMs += 125;
+      await until(() => tls.stats().waiting === 0, "the next connection starts in its turn");
+    });
+
+  it("doesn't count handshakes of nodes, of connections that were proven, and of those that were of use", async () => {
+    const { client, tls, events } = await start({ limits: { unusedHandshakes: { burst: 0, perSecond: 0 } } });
+    const node = client(await aNode(ca));
+    await node.who();
+    node.close();
+    for (const note of [tls.prove.bind(tls), tls.forgive.bind(tls)]) {
+      const used = client();
+      const { peer } = await used.who();
+      note({ getPeer: () => peer.remoteAddress });
+      used.close();
+    }
+    await until(() => tls.stats().open === 0, "all are closed");
+    assert.deepEqual(events, []);
+    const unused = client();
+    await unused.who();
+    unused.close();
+    await until(() => events.length === 1, "one without use counts");
+  });
 });
+
+const FLOODER = "127.0.0.2";
+
+async function handshake(port: number): Promise<void> {
+  const socket = connectTls({
+    ...{ port, host: "127.0.0.1", localAddress: FLOODER, ALPNProtocols: ["h2"] },
+    rejectUnauthorized: false,
+  }).on("error", () => {});
+  await once(socket, "secureConnect");
+  socket.destroy();
+  await once(socket, "close");
+}
+
+async function failure(port: number): Promise<void> {
+  const socket = connectTcp({ port, host: "127.0.0.1", localAddress: FLOODER }).on("error", () => {});
+  socket.resume().write("GET / HTTP/1.1\r\n\r\n");
+  await once(socket, "close");
+}

@@ -217,7 +217,11 @@ interface ScrapeResult {
 }
 
 /** A time in the future was recorded before the clock was set back: then the age counts from its first sight. */
-function seenTime(before: SeenTime | undefined, atMs: number | undefined, clock: Clock): SeenTime | undefined {
+function seenTime(
+  before: SeenTime | undefined,
+  atMs: number | undefined,
+  clock: Clock,
+): SeenTime | undefined {
   if (atMs === undefined || before?.atMs === atMs) return atMs === undefined ? undefined : before;
   return { atMs, monotonicMs: clock.monotonicMs() - Math.max(0, clock.nowMs() - atMs) };
 }

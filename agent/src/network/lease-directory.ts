@@ -20,7 +20,9 @@ export class LeaseDirectory {
   /** Returns the namespace and the interface that have the address. Undefined if there is no such lease. */
   async read(
     address: string,
-  ): Promise<{ readonly holder: string | undefined; readonly interfaceName: string | undefined } | undefined> {
+  ): Promise<
+    { readonly holder: string | undefined; readonly interfaceName: string | undefined } | undefined
+  > {
     if (isIP(address) === 0) return undefined;
     try {
       const [holder, interfaceName] = (await readFile(join(this.#dir, address), "utf8")).split(/\r?\n/);

@@ -72,7 +72,9 @@ test("tokens are replaced when a fifth of their life is left, and those of pods 
   assert.equal(outbox.tokenDelayMs(), 1);
   time.pass(1);
   const [atMs, endsMs] = [time.wallMs, time.wallMs + 1_000];
-  assert.deepEqual(outbox.dueTokens(pods), { "uid-a": { token: `t${atMs}`, expiresAt: toTimestamp(endsMs) } });
+  assert.deepEqual(outbox.dueTokens(pods), {
+    "uid-a": { token: `t${atMs}`, expiresAt: toTimestamp(endsMs) },
+  });
   assert.equal(outbox.dueTokens(pods), undefined);
   assert.equal(outbox.tokenDelayMs(), 800);
   assert.equal([...outbox.delta({ pods: [], claimRemovals: [] }, 2n)].length, 1);

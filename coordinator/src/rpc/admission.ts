@@ -6,6 +6,7 @@ import {
   ServerInterceptingCall,
   type ServerInterceptingCallInterface,
   type ServerInterceptor,
+  status,
 } from "@grpc/grpc-js";
 import { CoordinatorError } from "../errors.ts";
 import { assertMayCall } from "./access.ts";
@@ -64,6 +65,8 @@ export interface AdmissionOptions {
    * may have more streams. Undefined where connections have all of that from the start.
    */
   readonly onProven?: (call: ServerInterceptingCallInterface) => void;
+  /** Called when a call ends with OK. */
+  readonly onServed?: (method: string, call: ServerInterceptingCallInterface) => void;
   readonly observe?: (method: string, code: number, seconds: number) => void;
   /** Called for each call that is refused before its request is read. */
   readonly onRefused?: (method: string, peer: string, code: number, message: string) => void;
@@ -119,6 +122,10 @@ export class Admission {
   /** The interceptor. It must be the first of the port. */
   readonly interceptor: ServerInterceptor = (method, call) =>
     new ServerInterceptingCall(call, {
+      sendStatus: (given, next) => {
+        if (given.code === status.OK) this.#options.onServed?.(method.path, call);
+        next(given);
+      },
       start: (next) => {
         let received = (): void => {};
         next({

@@ -27,9 +27,34 @@ describe("HandshakeGate", () => {
     const gate = aGate(4, 2);
     for (const item of ["x1", "x2", "x3", "x4"]) gate.add(item, "10.0.0.1");
     gate.add("y", "10.0.0.2");
-    assert.deepEqual(gate.next(), ["x1", "x2", "y"]);
+    assert.deepEqual(gate.next(), ["x1", "y", "x2"]);
     gate.remove("x1");
     assert.deepEqual(gate.next(), ["x3"]);
+  });
+
+  it("lets addresses take turns, however many connections of one wait", () => {
+    const gate = aGate(2);
+    for (const item of ["x1", "x2", "x3", "x4"]) gate.add(item, "10.0.0.1");
+    assert.deepEqual(gate.next(), ["x1", "x2"]);
+    gate.add("y1", "10.0.0.2");
+    gate.add("y2", "10.0.0.2");
+    gate.remove("x1");
+    assert.deepEqual(gate.next(), ["x3"]);
+    gate.remove("x2");
+    assert.deepEqual(gate.next(), ["y1"]);
+    gate.remove("x3");
+    gate.remove("y1");
+    assert.deepEqual(gate.next(), ["x4", "y2"]);
+    assert.equal(gate.waiting, 0);
+  });
+
+  it("gives an address a smaller share of the queue on request", () => {
+    const gate = aGate(1);
+    assert.deepEqual(
+      ["a", "b", "c"].map((item) => gate.add(item, "10.0.0.1", 2)),
+      [true, true, false],
+    );
+    assert.equal(gate.add("d", "10.0.0.1"), true);
   });
 
   it("keeps connections whose address may not start yet, and starts others", () => {

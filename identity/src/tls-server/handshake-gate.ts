@@ -8,22 +8,18 @@ export interface HandshakeLimits {
   readonly maxWaitingPerAddress: number;
 }
 
-interface Waiting<T> {
-  readonly item: T;
-  readonly address: string;
-}
-
 /**
  * Decides which accepted connections may start their TLS handshake. Pure bookkeeping: the caller starts, times and ends them.
- * First come, first served, but one address never gets all places, so a peer that opens connections and stays silent
- * can't keep the others out.
+ * Addresses take turns, each with its connections in the order of their arrival, and one address never gets all places. So a peer
+ * that opens many connections, or connections that stay silent, can't keep the others out.
  */
 export class HandshakeGate<T> {
   readonly #limits: HandshakeLimits;
   readonly #running = new Map<T, string>();
   readonly #perAddress = new Map<string, number>();
-  readonly #waitingOf = new Map<string, number>();
-  #waiting: Waiting<T>[] = [];
+  readonly #waiting = new Map<T, string>();
+  /** Keyed by address, in the order of their turns. */
+  readonly #queues = new Map<string, Set<T>>();
 
   constructor(limits: HandshakeLimits) {
     this.#limits = limits;
@@ -34,16 +30,20 @@ export class HandshakeGate<T> {
   }
 
   get waiting(): number {
-    return this.#waiting.length;
+    return this.#waiting.size;
   }
 
-  /** Queues a connection; false when the queue, or the address' share of it, is full and the connection must be dropped. */
-  add(item: T, remoteAddress: string): boolean {
-    if (this.#waiting.length >= this.#limits.maxWaiting) return false;
+  /**
+   * Queues a connection; false when the queue, or the address' share of it, is full and the connection must be dropped.
+   * `maxWaiting`: a smaller share of this address.
+   */
+  add(item: T, remoteAddress: string, maxWaiting = Number.POSITIVE_INFINITY): boolean {
+    if (this.#waiting.size >= this.#limits.maxWaiting) return false;
     const address = addressGroup(remoteAddress);
-    if ((this.#waitingOf.get(address) ?? 0) >= this.#limits.maxWaitingPerAddress) return false;
-    this.#waiting.push({ item, address });
-    count(this.#waitingOf, address, 1);
+    const queue = this.#queues.get(address) ?? new Set<T>();
+    if (queue.size >= Math.min(maxWaiting, this.#limits.maxWaitingPerAddress)) return false;
+    this.#queues.set(address, queue.add(item));
+    this.#waiting.set(item, address);
     return true;
   }
 
@@ -52,41 +52,42 @@ export class HandshakeGate<T> {
    * that there is a place for.
    */
   next(mayStart: (address: string) => boolean = () => true): readonly T[] {
-    if (this.#running.size >= this.#limits.maxHandshakes) return [];
     const started: T[] = [];
-    const kept: Waiting<T>[] = [];
-    for (const entry of this.#waiting) {
-      const ofAddress = this.#perAddress.get(entry.address) ?? 0;
-      const free = this.#running.size < this.#limits.maxHandshakes;
-      if (!free || ofAddress >= this.#limits.maxHandshakesPerAddress || !mayStart(entry.address)) {
-        kept.push(entry);
-        continue;
+    // An address that is deleted and set again is visited again, after the others.
+    for (const [address, queue] of this.#queues) {
+      if (this.#running.size >= this.#limits.maxHandshakes) break;
+      const running = this.#perAddress.get(address) ?? 0;
+      if (running >= this.#limits.maxHandshakesPerAddress || !mayStart(address)) continue;
+      for (const item of queue) {
+        this.#leave(item, address, queue);
+        if (queue.size > 0) {
+          this.#queues.delete(address);
+          this.#queues.set(address, queue);
+        }
+        this.#running.set(item, address);
+        this.#perAddress.set(address, running + 1);
+        started.push(item);
+        break;
       }
-      this.#running.set(entry.item, entry.address);
-      count(this.#perAddress, entry.address, 1);
-      count(this.#waitingOf, entry.address, -1);
-      started.push(entry.item);
     }
-    if (started.length > 0) this.#waiting = kept;
     return started;
   }
 
   /** Returns the item's place, or removes it from the queue. Has no effect the second time. */
   remove(item: T): void {
+    const waitedFor = this.#waiting.get(item);
+    if (waitedFor !== undefined) this.#leave(item, waitedFor, this.#queues.get(waitedFor));
     const address = this.#running.get(item);
-    if (address === undefined) {
-      const index = this.#waiting.findIndex((entry) => entry.item === item);
-      const [left] = index >= 0 ? this.#waiting.splice(index, 1) : [];
-      if (left !== undefined) count(this.#waitingOf, left.address, -1);
-      return;
-    }
+    if (address === undefined) return;
     this.#running.delete(item);
-    count(this.#perAddress, address, -1);
+    const left = (this.#perAddress.get(address) ?? 1) - 1;
+    if (left === 0) this.#perAddress.delete(address);
+    else this.#perAddress.set(address, left);
   }
-}
 
-function count(counts: Map<string, number>, address: string, change: 1 | -1): void {
-  const now = (counts.get(address) ?? 0) + change;
-  if (now <= 0) counts.delete(address);
-  else counts.set(address, now);
+  #leave(item: T, address: string, queue: Set<T> | undefined): void {
+    this.#waiting.delete(item);
+    queue?.delete(item);
+    if (queue?.size === 0) this.#queues.delete(address);
+  }
 }

@@ -1,3 +1,5 @@
+import type { BudgetRate } from "../session-guard/rate-budget.ts";
+
 export interface TlsLimits {
   readonly maxConnections: number;
   readonly maxUsers: number;
@@ -9,6 +11,8 @@ export interface TlsLimits {
   readonly maxHandshakesPerAddress: number;
   readonly maxWaiting: number;
   readonly maxWaitingPerAddress: number;
+  readonly maxWaitingPaced: number;
+  readonly unusedHandshakes: BudgetRate;
   readonly placeMs: number;
   readonly handshakeMs: number;
   readonly waitMs: number;
@@ -35,6 +39,13 @@ export const DEFAULT_TLS_LIMITS: TlsLimits = {
   maxWaiting: 16_384,
   /** Thousands of hosts behind one address can reconnect together, but one address never fills the queue. */
   maxWaitingPerAddress: 8_192,
+  /** Those of an address whose connections start one by one, 8 a second. The next ones would wait in vain. */
+  maxWaitingPaced: 120,
+  /**
+   * Handshakes of an address that no accepted credentials follow. Beyond, its connections start one by one: one address would
+   * otherwise take a whole core. People with expired tokens, probes and scanners stay below.
+   */
+  unusedHandshakes: { burst: 256, perSecond: 16 },
   /** A handshake that is slow for the network's sake gives its place back after this; it may still finish. */
   placeMs: 1_000,
   /** Four round trips of a bad satellite link, with room. */

@@ -10,66 +10,27 @@ import { type ConnectionInjector, type Server as GrpcServer, ServerCredentials }
 import { addressGroup } from "../address-group.ts";
 import { IdentityError } from "../error.ts";
 import type { PeerIdentity } from "../peer-identity.ts";
-import { type Offence, Offenders, SessionGuard } from "../session-guard/session-guard.ts";
+import { Offenders, SessionGuard } from "../session-guard/session-guard.ts";
 import { AnonymousShare } from "./anonymous-share.ts";
 import { HandshakeGate } from "./handshake-gate.ts";
 import { LapsingConnections } from "./lapsing-connections.ts";
 import { authoritiesOf, secureContextOptions, type TlsMaterial } from "./material.ts";
 import { type Connection, type Lapsed, type Peer, type PeeredCall, Peers } from "./peers.ts";
 import { DEFAULT_TLS_LIMITS, type TlsLimits } from "./tls-limits.ts";
+import type { RefusalReason, TlsServerOptions, TlsServerStats } from "./tls-options.ts";
+import { UnusedHandshakes } from "./unused-handshakes.ts";
 
 export { addressGroup } from "../address-group.ts";
 export { AnonymousShare } from "./anonymous-share.ts";
 export type { TlsMaterial } from "./material.ts";
 export type { AnonymousPeer, AuthenticatedPeer, CertificateProblem, Peer, PeeredCall } from "./peers.ts";
 export { DEFAULT_TLS_LIMITS, type TlsLimits } from "./tls-limits.ts";
+export type { TlsServerEvent, TlsServerOptions, TlsServerStats } from "./tls-options.ts";
 
 /** The interval of checks for expiry, revocation and overhead. */
 const SWEEP_MS = 400;
 /** The interval of checks for overhead of addresses that were cut before: what such a flood can do before it is cut again. */
 const PACED_SWEEP_MS = 50;
-
-/** `ANONYMOUS`: a newer connection without credentials took the place. `USERS`: too many connections of tokens. */
-type RefusalReason = "CONNECTIONS" | "ANONYMOUS" | "USERS" | "WAITING" | "PROTOCOL";
-
-export type TlsServerEvent =
-  /** Closed for abuse; new connections of its address then start at a limited rate. */
-  | { readonly kind: "cut"; readonly remoteAddress: string; readonly reason: Offence }
-  | {
-      readonly kind: "refused";
-      readonly remoteAddress: string;
-      readonly reason: RefusalReason;
-    }
-  | { readonly kind: "handshakeFailed"; readonly remoteAddress: string; readonly reason: string }
-  | { readonly kind: "closed"; readonly peer: Peer; readonly reason: "REVOKED" | "EXPIRED" | (string & {}) };
-
-export interface TlsServerOptions {
-  readonly material: TlsMaterial;
-  /** Milliseconds since the epoch. */
-  readonly nowMs: () => number;
-  /** Identities of other clusters count as none. */
-  readonly cluster?: string;
-  /** The denylist: asked at the handshake, by `peerOf`, and every few seconds for open connections. Must be quick. */
-  readonly isRevoked?: (identity: PeerIdentity) => boolean;
-  /** The time after its end for which a client's certificate still gives `AnonymousPeer.expired`. Default: none. */
-  readonly expiredGraceMs?: number;
-  readonly limits?: Partial<TlsLimits>;
-  /** Default: `performance.now`. */
-  readonly monotonicMs?: () => number;
-  /** Called for each event, for logs and metrics. Must not throw. */
-  readonly onEvent?: (event: TlsServerEvent) => void;
-}
-
-/** Connections of a `TlsServer` at this moment. */
-export interface TlsServerStats {
-  readonly open: number;
-  /** The number of connections that have shown no accepted credentials so far. */
-  readonly anonymous: number;
-  /** Proven by a token in a call. */
-  readonly users: number;
-  readonly handshaking: number;
-  readonly waiting: number;
-}
 
 /**
  * Serves a grpc-js server on one TLS port for clients with and without a certificate. grpc-js itself either requires a
@@ -91,6 +52,9 @@ export class TlsServer {
   readonly #gate: HandshakeGate<Socket>;
   readonly #anonymous: AnonymousShare<Connection>;
   readonly #users = new Set<Connection>();
+  readonly #unused: UnusedHandshakes;
+  /** Keyed by connections without credentials. */
+  readonly #rawOf = new WeakMap<Connection, Socket>();
   readonly #pending = new Map<string, Socket>();
   readonly #raw = new Set<Socket>();
   readonly #waits = new WeakMap<Socket, NodeJS.Timeout>();
@@ -123,6 +87,14 @@ export class TlsServer {
     this.#authorities = authoritiesOf(options.material);
     this.#gate = new HandshakeGate(this.#limits);
     this.#anonymous = new AnonymousShare(this.#limits);
+    this.#unused = new UnusedHandshakes({
+      rate: this.#limits.unusedHandshakes,
+      monotonicMs: this.#monotonicMs,
+      onExcess: (remoteAddress) => {
+        this.#offenders.offend(remoteAddress, this.#monotonicMs());
+        this.#options.onEvent?.({ kind: "cut", remoteAddress, reason: "HANDSHAKES" });
+      },
+    });
     this.#tls = createTlsServer({
       ...secureContextOptions(options.material),
       requestCert: true,
@@ -180,6 +152,7 @@ export class TlsServer {
    */
   prove(call: Pick<PeeredCall, "getPeer">): void {
     this.#guard?.prove(call);
+    this.forgive(call);
     const connection = this.#peers.anonymousConnection(call);
     if (connection === undefined || !this.#anonymous.remove(connection, groupOf(connection))) return;
     if (this.#users.size >= this.#limits.maxUsers) {
@@ -187,6 +160,13 @@ export class TlsServer {
       return;
     }
     this.#users.add(connection);
+  }
+
+  /** Call once a call without credentials was of use, such as a join: its connection's handshake does not count against its address. */
+  forgive(call: Pick<PeeredCall, "getPeer">): void {
+    const connection = this.#peers.anonymousConnection(call);
+    const raw = connection && this.#rawOf.get(connection);
+    if (raw !== undefined) this.#unused.use(raw);
   }
 
   /**
@@ -276,8 +256,14 @@ export class TlsServer {
     const key = keyOf(socket);
     if (key === undefined || this.#closing) socket.destroy();
     else if (this.#raw.size >= this.#limits.maxConnections) this.#refuse(socket, "CONNECTIONS");
-    else if (!this.#gate.add(socket, socket.remoteAddress ?? "")) this.#refuse(socket, "WAITING");
+    else if (!this.#queue(socket)) this.#refuse(socket, "WAITING");
     else this.#enqueue(key, socket);
+  }
+
+  #queue(socket: Socket): boolean {
+    const { remoteAddress = "" } = socket;
+    const isPaced = this.#offenders.isPaced(remoteAddress, this.#monotonicMs());
+    return this.#gate.add(socket, remoteAddress, isPaced ? this.#limits.maxWaitingPaced : undefined);
   }
 
   #enqueue(key: string, socket: Socket): void {
@@ -299,6 +285,7 @@ export class TlsServer {
       clearTimeout(this.#waits.get(socket));
       const timer = setTimeout(() => this.#release(socket), this.#limits.placeMs);
       socket.once("close", () => clearTimeout(timer));
+      this.#unused.start(socket, socket.remoteAddress ?? "");
       this.#tls.emit("connection", socket);
     }
     if (this.#gate.waiting === 0 || this.#closing) return;
@@ -326,17 +313,21 @@ export class TlsServer {
     if (key === undefined || raw === undefined) socket.destroy();
     else {
       this.#settle(key, raw);
-      this.#admit(socket);
+      this.#admit(socket, raw);
     }
   }
 
-  #admit(socket: TLSSocket): void {
+  #admit(socket: TLSSocket, raw: Socket): void {
     if (socket.alpnProtocol !== "h2") {
       this.#refuse(socket, "PROTOCOL");
       return;
     }
     const connection = this.#peers.add(socket);
-    if (connection.peer.kind === "anonymous") this.#admitAnonymous(connection);
+    if (connection.peer.kind === "authenticated") this.#unused.use(raw);
+    else {
+      this.#rawOf.set(connection, raw);
+      this.#admitAnonymous(connection);
+    }
     this.#injector?.injectConnection(socket);
     if (connection.peer.kind === "authenticated")
       this.#guard?.prove({ getPeer: () => connection.peer.remoteAddress });

@@ -105,7 +105,9 @@ function textOf({ owner, sandbox, ports }: NetworkRecord): string {
 /** Returns undefined if the text is damaged. Earlier versions wrote no checksum. */
 function parseRecord(text: string, owner: string): NetworkRecord | undefined {
   try {
-    const { checksum, ...read } = JSON.parse(text) as Partial<NetworkRecord> & { readonly checksum?: unknown };
+    const { checksum, ...read } = JSON.parse(text) as Partial<NetworkRecord> & {
+      readonly checksum?: unknown;
+    };
     if (read.owner !== owner || typeof read.sandbox?.namespacePath !== "string") return undefined;
     const record = { owner, sandbox: read.sandbox, ports: read.ports ?? [] };
     if (checksum === undefined) return Object.keys(read).length > RECORD_FIELDS ? undefined : record;

@@ -1,6 +1,11 @@
 import type { KnownPod, PodNetwork, PodSandbox, PortMapping } from "../../network/network.ts";
 import { DriverError } from "../driver-error.ts";
-import { type LoadedNetworks, type NetworkRecord, NetworkRecords, type NetworkRecordsParts } from "./network-records.ts";
+import {
+  type LoadedNetworks,
+  type NetworkRecord,
+  NetworkRecords,
+  type NetworkRecordsParts,
+} from "./network-records.ts";
 
 /** The records are durable: a later plugin takes the networks over. */
 export interface TaskNetworksParts extends NetworkRecordsParts {

@@ -78,7 +78,9 @@ export class AddressController {
     const writes = plan.steps.flatMap((step) => this.#pieceOf(step) ?? []);
     await this.#write(writes);
     const nextMs = this.#planner.nextMs();
-    return nextMs === undefined ? undefined : Math.min(LONGEST_WAIT_MS, Math.max(1_000, nextMs - clock.nowMs()));
+    return nextMs === undefined
+      ? undefined
+      : Math.min(LONGEST_WAIT_MS, Math.max(1_000, nextMs - clock.nowMs()));
   }
 
   /** Writes the decisions. A decision that can't be written is made again. */
