@@ -39,7 +39,7 @@ export const DEFAULT_TLS_LIMITS: TlsLimits = {
   maxWaiting: 16_384,
   /** Thousands of hosts behind one address can reconnect together, but one address never fills the queue. */
   maxWaitingPerAddress: 8_192,
-  /** Those of an address whose connections start one by one, 8 a second. The next ones would wait in vain. */
+  /** The share of an address whose connections start one by one, 8 a second. A later one would time out. */
   maxWaitingPaced: 120,
   /**
    * Handshakes of an address that no accepted credentials follow. Beyond, its connections start one by one: one address would

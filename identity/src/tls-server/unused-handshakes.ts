@@ -14,8 +14,8 @@ export interface UnusedHandshakesOptions {
 const MAX_ADDRESSES = 10_000;
 
 /**
- * Counts handshakes that were started in vain: nobody showed accepted credentials before the connection ended. A handshake costs the
- * server milliseconds of processor time, whatever follows it.
+ * Counts handshakes without use: their connections ended before any accepted credentials. A handshake costs the server about a
+ * millisecond of processor time, whatever follows it.
  */
 export class UnusedHandshakes {
   readonly #options: UnusedHandshakesOptions;

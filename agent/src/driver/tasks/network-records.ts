@@ -34,8 +34,8 @@ const REWRITTEN = "it is written again from its copy";
 const LOST = "the task keeps its network, and loses its published ports";
 
 /**
- * Stores each network twice, so that no single damaged file cuts off a task that runs: Nomad doesn't say again what it has asked for
- * in an earlier life of the driver.
+ * Stores each network twice, so that no single damaged file cuts off a running task. Nomad doesn't repeat the requests that it made to
+ * an earlier process of the driver.
  */
 export class NetworkRecords {
   readonly #dirs: readonly string[];
