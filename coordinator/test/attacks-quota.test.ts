@@ -21,11 +21,12 @@ test("a quota is enforced by the field that exceeds it, and what is removed make
   const world = await startWorld(t);
   const editor = await world.token("editor", ["shop"]);
   await known(world, editor);
-  await world.operator().setNamespaceQuota({
+  const set = await world.operator().setNamespaceQuota({
     namespace: "shop",
     limits: { pods: "5", cpu: "1", objects: "4", bytes: "4Ki" },
     reset: false,
   });
+  assert.equal(set.namespace?.defaultQuota, false);
   let applies = 0;
   const tries = async (resources: ForageResource[], token?: string, labels = {}): Promise<string> =>
     world
@@ -75,7 +76,8 @@ test("a quota is enforced by the field that exceeds it, and what is removed make
     details: /object: exceeds the quota .* for objects/,
   });
   assert.equal(await tries([replicas("a", 1)], editor), "allowed", "asking for less always is");
-  await world.operator().setNamespaceQuota({ namespace: "shop", limits: {}, reset: true });
+  const reset = await world.operator().setNamespaceQuota({ namespace: "shop", limits: {}, reset: true });
+  assert.equal(reset.namespace?.defaultQuota, true);
   assert.match(
     await tries([replicas("b", 2_000)], editor),
     /for pods: 1 in use, 2001 with this request, at most 1000/,

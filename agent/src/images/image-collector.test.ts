@@ -59,6 +59,9 @@ test("removes nothing below the upper threshold, and reports when it can't free 
   disk.used = () => 99;
   await collector.collect(signal);
   assert.deepEqual([removed.length, told], [1, ["still 99"]]);
+  disk.used = () => LIMITS.highPercent;
+  await collector.collect(signal);
+  assert.deepEqual(told.slice(1), ["still 85"]);
 });
 
 test("an image that can't be removed keeps none of the others", async (t) => {

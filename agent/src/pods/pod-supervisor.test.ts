@@ -65,9 +65,10 @@ test("nothing is left of an unknown pod that has only files", async () => {
   host.directories.add("lost");
   first.kill();
   await clock.run(2_000);
-  start(host, disk);
+  const second = start(host, disk);
   await clock.run(60_000);
   assert.deepEqual([...host.directories], ["a"]);
+  assert.deepEqual([...second.statuses.keys()], ["a"]);
   assert.equal(host.running().length, 1);
 });
 

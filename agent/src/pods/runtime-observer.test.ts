@@ -89,6 +89,14 @@ test("those who ask while a list is being read share the next one", async () => 
   assert.equal(dependencies.lists, 2);
 });
 
+test("a container that was stopped counts as ended before its end is reported", () => {
+  const dependencies = new World();
+  dependencies.start("a");
+  dependencies.observer.noteStopped(["a", "unknown"]);
+  const [seen] = dependencies.observer.containersOf("p");
+  assert.deepEqual([seen?.state, seen?.exitCode], ["exited", undefined]);
+});
+
 test("since when a state is unknown is kept until it is known", async () => {
   const dependencies = new World();
   dependencies.listed = [{ ...aContainer("a"), state: "unknown" }];

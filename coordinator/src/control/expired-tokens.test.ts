@@ -7,6 +7,9 @@ import { encodeJsonRecord } from "../model/codec.ts";
 import { createMemoryStore } from "../store/index.ts";
 import { sweepExpiredTokens } from "./expired-tokens.ts";
 
+const DAY_MS = 24 * 3_600_000;
+const SWEPT_AFTER_MS = 8 * DAY_MS;
+
 test("a token that can't be read is reported once, and the other expired tokens are removed", {
   timeout: 20_000,
 }, async (t) => {
@@ -22,6 +25,11 @@ test("a token that can't be read is reported once, and the other expired tokens 
     await put(`${prefix}z`, expired);
   }
   await put("api-tokens/endless", encodeJsonRecord({}));
+  // Their users are told for a while why they are refused.
+  const sweptMs = clock.nowMs() + SWEPT_AFTER_MS;
+  const late = encodeJsonRecord({ expiresAtMs: sweptMs - 30 * 60_000 });
+  for (const prefix of ["join-tokens", "coordinator-tokens"]) await put(`${prefix}/late`, late);
+  await put("api-tokens/late", encodeJsonRecord({ expiresAtMs: sweptMs - 6 * DAY_MS }));
   const lines: string[] = [];
   const log = pino({}, { write: (line: string) => void lines.push(line) });
   const stop = sweepExpiredTokens({ store, clock, log });
@@ -29,13 +37,13 @@ test("a token that can't be read is reported once, and the other expired tokens 
     stop();
     await store.close();
   });
-  clock.advance(8 * 24 * 3_600_000);
+  clock.advance(SWEPT_AFTER_MS);
   const keys = async () =>
     (await store.range("")).records.map(({ key }) => key).filter((key) => !key.startsWith("api-token-uses/"));
   const unread = ["garbage", "newer", "null"];
-  const left = ["endless", ...unread].map((name) => `api-tokens/${name}`);
+  const left = ["endless", "late", ...unread].map((name) => `api-tokens/${name}`);
   for (const prefix of ["join-tokens", "coordinator-tokens"])
-    left.push(...unread.map((name) => `${prefix}/${name}`));
+    left.push(...["late", ...unread].map((name) => `${prefix}/${name}`));
   await until("the expired ones are removed", async () => (await keys()).length === left.length);
   assert.deepEqual(await keys(), left.sort());
   assert.equal(lines.filter((line) => line.includes("object-failed")).length, 9, "once for each");

@@ -128,15 +128,25 @@ async function updateSubmodules(run: GitRun): Promise<string> {
     ["config", "--blob", "HEAD:.gitmodules", "--null", "--get-regexp", "^submodule\\..*\\.path$"],
     offline,
   );
-  const paths = listed.stdout.split("\0").flatMap((entry) => entry.split("\n").slice(1, 2));
+  const { paths, problem } = submodulesOf(listed.stdout);
   const failed: string[] = [];
-  for (const path of paths.slice(0, SUBMODULES_MAX)) {
+  for (const path of paths) {
     const options = ["--init", "--recursive", "--depth=1"];
     const { exitCode, stderr } = await runGit(["submodule", "update", ...options, "--", path], run);
     if (exitCode !== 0) failed.push(`${path}: ${stderr}`);
   }
-  if (paths.length > SUBMODULES_MAX) failed.push(`only the first ${SUBMODULES_MAX} are fetched`);
+  if (problem !== undefined) failed.push(problem);
   return failed.length === 0 ? "" : `submodules could not be fetched: ${failed.join("; ")}`;
+}
+
+/** Returns the paths that `git config --null --get-regexp` has listed, and whether some are left out. Pure. */
+export function submodulesOf(listing: string): {
+  readonly paths: readonly string[];
+  readonly problem: string | undefined;
+} {
+  const paths = listing.split("\0").flatMap((entry) => entry.split("\n").slice(1, 2));
+  const problem = paths.length > SUBMODULES_MAX ? `only the first ${SUBMODULES_MAX} are fetched` : undefined;
+  return { paths: paths.slice(0, SUBMODULES_MAX), problem };
 }
 
 /** Last, so that none of the given settings takes effect on this host. */

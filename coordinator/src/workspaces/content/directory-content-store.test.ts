@@ -81,6 +81,18 @@ test("ends a write in progress when it closes", async (t) => {
   assert.deepEqual(await readdir(join(dir, ".uploads")), []);
 });
 
+test("ends a read in progress when it closes", async (t) => {
+  const store = await open(await directory(t));
+  const large = async function* () {
+    for (let part = 0; part < 16; part++) yield Buffer.alloc(1024 * 1024);
+  };
+  await store.put("o/w/a", large(), put);
+  const reading = store.read("o/w/a", { offsetBytes: 0, signal: never });
+  assert.equal((await reading.next()).done, false);
+  await store.close();
+  await assert.rejects(async () => reading.next(), { code: "UNAVAILABLE" });
+});
+
 test("stores and deletes neighbours at the same time", async (t) => {
   const dir = await directory(t);
   const store = await open(dir);
