@@ -37,3 +37,37 @@ test("removes claims once no pod uses them, and reports each once", async () => 
   stopping.abort();
   await running;
 });
+
+test("a claim that can't be removed delays no other", async (t) => {
+  const clock = new VirtualClock();
+  const removed: string[] = [];
+  const tried: string[] = [];
+  const remover = new ClaimRemover({
+    clock,
+    volumes: {
+      removeClaim: async (_, name) => {
+        tried.push(name);
+        if (name === "stuck") throw new VolumeError("IN_USE", "a pod has it");
+      },
+    },
+    removed: ({ name }) => removed.push(name),
+    failed: () => undefined,
+  });
+  const stopping = new AbortController();
+  const running = remover.run(stopping.signal);
+  t.after(async () => {
+    stopping.abort();
+    await running;
+  });
+  remover.remove([{ namespace: "shop", name: "stuck" }]);
+  await clock.run(300_000);
+  const tries = tried.length;
+
+  remover.remove([{ namespace: "shop", name: "stuck" }]);
+  await clock.run(0);
+  assert.equal(tried.length, tries, "asking again changes nothing");
+  remover.remove([{ namespace: "shop", name: "late" }]);
+  await clock.run(0);
+
+  assert.deepEqual(removed, ["late"]);
+});

@@ -27,13 +27,19 @@ export class ClaimRemover {
   readonly #options: ClaimRemoverOptions;
   readonly #wanted = new Map<string, ClaimName>();
   #wake: (() => void) | undefined;
+  /** Ends the pause after a failure: a claim that can't be removed holds up no other. */
+  #hurry = new AbortController();
 
   constructor(options: ClaimRemoverOptions) {
     this.#options = options;
   }
 
   remove(claims: readonly ClaimName[]): void {
-    for (const claim of claims) this.#wanted.set(`${claim.namespace}/${claim.name}`, claim);
+    for (const claim of claims) {
+      const key = `${claim.namespace}/${claim.name}`;
+      if (!this.#wanted.has(key)) this.#hurry.abort();
+      this.#wanted.set(key, claim);
+    }
     this.#wake?.();
   }
 
@@ -42,10 +48,12 @@ export class ClaimRemover {
     const wake = () => this.#wake?.();
     signal.addEventListener("abort", wake);
     for (let failures = 0; !signal.aborted; ) {
+      this.#hurry = new AbortController();
+      const hurried = this.#hurry.signal;
       failures = (await this.#removeAll(signal)) ? 0 : failures + 1;
       if (failures > 0) {
         const delayMs = backOffMs(failures, RETRY);
-        await pause(this.#options.clock, delayMs, signal);
+        await pause(this.#options.clock, delayMs, AbortSignal.any([signal, hurried]));
       } else await this.#somethingWanted(signal);
     }
     signal.removeEventListener("abort", wake);

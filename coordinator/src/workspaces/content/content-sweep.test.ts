@@ -36,6 +36,27 @@ test("deletes nothing early when the wall clock jumps", async (t) => {
   assert.deepEqual(await namesOf(), ["o/w/orphan"]);
 });
 
+test("an object that can't be deleted, and records that can't be removed, keep no other object", async (t) => {
+  const { sweep, clock, store, namesOf, warnings, records } = await setUp(t, ["o/w/a", "o/w/b", "o/w/c"]);
+  await sweep.sweep();
+  clock.stall(2 * HOUR_MS);
+  const remove = store.delete.bind(store);
+  store.delete = async (object) => {
+    if (object === "o/w/a") throw new Error("access denied");
+    await remove(object);
+  };
+  records.removable = false;
+
+  assert.equal(await sweep.sweep(), 2);
+
+  assert.deepEqual(await namesOf(), ["o/w/a"]);
+  assert.deepEqual(warnings.slice(-2), [undefined, "o/w/a"]);
+  store.delete = remove;
+  await sweep.sweep();
+  clock.stall(2 * HOUR_MS);
+  assert.equal(await sweep.sweep(), 1, "it is tried again after another grace period");
+});
+
 test("deletes nothing before the records are loaded", async (t) => {
   const { sweep, clock, records } = await setUp(t, ["o/w/orphan"]);
   await sweep.sweep();
@@ -48,7 +69,8 @@ async function setUp(t: TestContext, objects: readonly string[]) {
   const clock = new VirtualClock();
   const store = new MemoryContentStore({ nowMs: clock.nowMs });
   const named = new Set(["o/w/kept"]);
-  const records = { loaded: true };
+  const records = { loaded: true, removable: true };
+  const warnings: unknown[] = [];
   const content = async function* () {
     yield Buffer.from("content");
   };
@@ -59,9 +81,12 @@ async function setUp(t: TestContext, objects: readonly string[]) {
     store,
     isNamed: (object) => named.has(object),
     isReady: () => records.loaded,
+    before: async () => {
+      if (!records.removable) throw new Error("a record can't be removed");
+    },
     graceMs: HOUR_MS,
     clock,
-    log: { info: () => {}, warn: () => {} },
+    log: { info: () => {}, warn: ({ object }: { object?: unknown }) => void warnings.push(object) } as never,
   });
   t.after(() => sweep.close());
   const namesOf = async () => {
@@ -69,5 +94,5 @@ async function setUp(t: TestContext, objects: readonly string[]) {
     for await (const { object } of store.list("")) names.push(object);
     return names;
   };
-  return { clock, named, records, sweep, namesOf };
+  return { clock, named, records, sweep, namesOf, store, warnings };
 }

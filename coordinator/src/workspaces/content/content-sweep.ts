@@ -19,6 +19,8 @@ export interface ContentSweepOptions {
 
 /** Listing 100,000 objects takes seconds, and orphans are rare. */
 const INTERVAL_MS = 60 * 60 * 1000;
+/** Objects that one sweep fails to delete. */
+const MAX_FAILED = 100;
 /**
  * Deletes objects that no record names. The grace period is measured with the monotonic clock from the first sweep that finds the
  * object without a record: neither a wall clock that jumps nor a restart of the coordinator shortens it.
@@ -47,14 +49,23 @@ export class ContentSweep {
   async sweep(): Promise<number> {
     const { store, isNamed, isReady, graceMs, before } = this.#options;
     if (!isReady()) return 0;
-    await before?.();
+    // What has expired and could not be removed is still named, so the rest of the sweep deletes nothing of it.
+    await before?.().catch((err: unknown) => this.#warn(err));
     const sweep = this.#ages.begin();
     let deleted = 0;
+    let failed = 0;
     for await (const { object } of store.list("")) {
       if (this.#closed) return deleted;
       if (isNamed(object) || !sweep.isDue(object, graceMs)) continue;
-      await store.delete(object);
-      deleted += 1;
+      try {
+        await store.delete(object);
+        deleted += 1;
+      } catch (err) {
+        // An object that can't be deleted keeps none of the others. A store that takes no deletions at all is left alone.
+        this.#warn(err, object);
+        failed += 1;
+        if (failed >= MAX_FAILED) break;
+      }
     }
     sweep.finish();
     await store.removeRemains?.(graceMs);
@@ -74,7 +85,11 @@ export class ContentSweep {
       const deleted = await this.sweep();
       if (deleted > 0) log.info({ event: "content-orphans-deleted", deleted });
     } catch (err) {
-      log.warn({ event: "content-sweep-failed", err });
+      this.#warn(err);
     }
+  }
+
+  #warn(err: unknown, object?: string): void {
+    this.#options.log.warn({ event: "content-sweep-failed", object, err });
   }
 }
