@@ -48,14 +48,19 @@ export function rulesOf(service: ServiceState, viewpoint: Viewpoint, family: IpF
     const endpoints = service.endpoints.flatMap(
       (endpoint) => ruleFor(endpoint, { port, index, viewpoint, family }) ?? [],
     );
-    if (protocol === undefined || endpoints.length === 0) return [];
+    if (protocol === undefined || endpoints.length === 0 || !isPort(port.port)) return [];
     const ips = [...virtualIps, ...loadBalancerIps].filter((ip) => isOfFamily(ip, family));
     const addresses = ips.map((ip) => `${ip} . ${protocol} . ${port.port}`);
-    const nodePort = port.nodePort === 0 ? undefined : `${protocol} . ${port.nodePort}`;
+    const nodePort = !isPort(port.nodePort) ? undefined : `${protocol} . ${port.nodePort}`;
     if (addresses.length === 0 && nodePort === undefined) return [];
     const id = shortHash(`${namespace}/${name}/${port.port}/${protocol}`);
     return [{ family, id, protocol, addresses, nodePort, endpoints: distinct(endpoints), affinitySeconds }];
   });
+}
+
+/** The kernel takes all rules of an update or none, so one number that it refuses would keep those of every other service out. */
+function isPort(port: number): boolean {
+  return Number.isInteger(port) && port > 0 && port <= 65_535;
 }
 
 interface PortOfService {
@@ -71,13 +76,15 @@ function ruleFor(
   { port: { targetPort }, index, viewpoint, family }: PortOfService,
 ): EndpointRule | undefined {
   const hostPort = endpoint.hostPorts[index] ?? 0;
-  if (hostPort === 0 || !isWithinReach(endpoint, viewpoint, family)) return undefined;
+  if (!isPort(hostPort) || !isWithinReach(endpoint, viewpoint, family)) return undefined;
   const { pod, host } = addressesIn(endpoint, family);
   const here = endpoint.node === viewpoint.node;
   const address = here && !endpoint.hostNetwork ? pod : host;
   const port = here && !endpoint.hostNetwork ? targetPort : hostPort;
   // Kernel rules need addresses, so hosts with only a name are skipped.
-  return isOfFamily(address, family) ? { id: shortHash(`${address}:${port}`), address, port } : undefined;
+  return isOfFamily(address, family) && isPort(port)
+    ? { id: shortHash(`${address}:${port}`), address, port }
+    : undefined;
 }
 
 /**

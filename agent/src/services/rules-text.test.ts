@@ -38,6 +38,22 @@ describe("where a service's clients are led to on host n1", () => {
     ],
     ["a host known by a name", { endpoints: [{ ...THERE, hostIp: "host-2" }] }, []],
     ["none", { endpoints: [] }, []],
+    [
+      "none by a number that is no port",
+      {
+        endpoints: [HERE, { ...THERE, hostPorts: [70_000, 70_000] }],
+        ports: [
+          { port: 65_536, protocol: "TCP", targetPort: 8080 },
+          { port: 53, protocol: "UDP", targetPort: 65_536 },
+        ],
+      },
+      [],
+    ],
+    [
+      "no node port by a number that is none",
+      { endpoints: [HERE], ports: [{ port: 80, protocol: "TCP", targetPort: 8080, nodePort: 70_000 }] },
+      ["tcp 10.96.0.5:80 → 10.64.0.2:8080"],
+    ],
     ["none: the service has no address yet", { endpoints: [HERE], virtualIps: [] }, []],
     [
       "the address of a load balancer, too",
