@@ -25,7 +25,7 @@ test("a token that can't be read is reported once, and the other expired tokens 
     await put(`${prefix}z`, expired);
   }
   await put("api-tokens/endless", encodeJsonRecord({}));
-  // Their users are told for a while why they are refused.
+  // An expired token stays for a while, so that its users get the reason.
   const sweptMs = clock.nowMs() + SWEPT_AFTER_MS;
   const late = encodeJsonRecord({ expiresAtMs: sweptMs - 30 * 60_000 });
   for (const prefix of ["join-tokens", "coordinator-tokens"]) await put(`${prefix}/late`, late);

@@ -14,6 +14,6 @@ test("nodes that aren't ready come first, and the rest is named", () => {
   assert.deepEqual(chooseNodes(NODES, [], 3), { chosen: ["b", "d", "a"], rest: ["c"] });
 });
 
-test("nodes that are asked for by name are all chosen, once each", () => {
+test("chooses all nodes that are requested by name, once each", () => {
   assert.deepEqual(chooseNodes(NODES, ["c", "a", "c"], 1), { chosen: ["c", "a"], rest: [] });
 });

@@ -49,7 +49,7 @@ export class ContentSweep {
   async sweep(): Promise<number> {
     const { store, isNamed, isReady, graceMs, before } = this.#options;
     if (!isReady()) return 0;
-    // What has expired and could not be removed is still named, so the rest of the sweep deletes nothing of it.
+    // A record that could not be removed still names its object, so the sweep keeps that object.
     await before?.().catch((err: unknown) => this.#warn(err));
     const sweep = this.#ages.begin();
     let deleted = 0;
