@@ -25,6 +25,19 @@ test("moves aside the least important pods, and no more of them than needed", ()
   assert.equal(fleet.podsOn("a").length + fleet.podsOn("b").length, 4, "nothing is done by asking");
 });
 
+test("a node with more pods than it may have gives up as many as it takes", () => {
+  const withPods = (pods: string) => {
+    const node = aNode("a", { cpu: "4" });
+    return { ...node, allocatable: { ...node.allocatable, pods } };
+  };
+  const fleet = aFleet([withPods("3")]);
+  for (const name of ["a1", "a2", "a3"]) fleet.bind(aPod(name, { cpu: "1", priority: 1 }), "a");
+  const pod = aPod("p", { cpu: "1", priority: 10 });
+  assert.equal(fleet.preempt(pod)?.victims.length, 1);
+  fleet.setNode(withPods("2"));
+  assert.equal(fleet.preempt(pod)?.victims.length, 2);
+});
+
 test("preempts only for a pod that may preempt, has the higher priority, and would fit afterwards", () => {
   const fleet = full();
   assert.equal(fleet.preempt(aPod("p", { cpu: "1", priority: 10, preemptionPolicy: "Never" })), undefined);
