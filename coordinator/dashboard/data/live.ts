@@ -1,4 +1,4 @@
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 import type {
   CertificateRow,
   LiveMessage,
@@ -157,6 +157,7 @@ const RETRY_MS = 3_000;
 /** Draws the component again whenever a table has changed. */
 export function useLive(live: Live): Live {
   const [, redraw] = useState({});
-  useEffect(() => live.listen(() => redraw({})), [live]);
+  // In the turn in which it is drawn, so that no change comes between.
+  useLayoutEffect(() => live.listen(() => redraw({})), [live]);
   return live;
 }

@@ -1,4 +1,4 @@
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 
 /** The page that the address names: `#/pods/shop/web-1?tab=logs`. */
 export interface Place {
@@ -8,7 +8,8 @@ export interface Place {
 
 export function usePlace(): Place {
   const [place, setPlace] = useState(present);
-  useEffect(() => {
+  // In the turn in which the component is drawn: an effect comes a frame later, and would miss an address that changes before.
+  useLayoutEffect(() => {
     const changed = (): void => setPlace(present());
     window.addEventListener("hashchange", changed);
     return () => window.removeEventListener("hashchange", changed);
