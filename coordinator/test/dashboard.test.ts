@@ -177,6 +177,14 @@ test("the page allows only its own files, and is read at its first request", LIM
   const nonce = /'nonce-([^']+)'/.exec(policy)?.[1] ?? "";
   assert.equal(await page.text(), `<meta content="${nonce}"><title>forage</title>`);
   assert.match(policy, /^default-src 'none'; script-src 'self';/);
+  for (const [header, value] of [
+    ["x-frame-options", "DENY"],
+    ["cross-origin-opener-policy", "same-origin"],
+    ["cross-origin-resource-policy", "same-origin"],
+    ["referrer-policy", "no-referrer"],
+  ] as const)
+    assert.equal(page.headers.get(header), value);
+  assert.match(policy, /connect-src 'self'.*frame-ancestors 'none'.*require-trusted-types-for 'script'/);
   assert.doesNotMatch(policy, /unsafe/);
   assert.equal(page.headers.get("cache-control"), "no-store");
   const script = await browser.get("assets/1234/app.js");

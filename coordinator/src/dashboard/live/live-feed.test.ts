@@ -243,6 +243,40 @@ test("a row says that its rollout is paused", async () => {
   await feed.return(undefined);
 });
 
+test("a replica is followed from its place over the pull of its image to its readiness", async () => {
+  const waiting = (more: object) => ({
+    phase: PodPhase.PENDING,
+    containers: [{ name: "main", state: { $case: "waiting", value: { reason: "ImagePull", ...more } } }],
+  });
+  const statuses = [
+    waiting({ message: "pulling web:1", pulledPercent: 12 }),
+    waiting({ message: "pulling web:1", pulledPercent: 80 }),
+    { phase: PodPhase.PENDING, containers: [{ name: "main", state: { $case: "running", value: {} } }] },
+    { phase: PodPhase.RUNNING, ready: false, containers: [] },
+    READY,
+  ];
+  const { fed, feed, next } = aFeed({ nodes: [aNode()], pods: [aPod()] });
+  const shown: (string | undefined)[] = [];
+  const take = async (): Promise<void> => {
+    const { state, tone, pulledPercent } = (await next()).pods?.["shop/web-1"] ?? {};
+    shown.push([state, tone, pulledPercent].filter((it) => it !== undefined).join(" "));
+  };
+  await take();
+  for (const status of statuses) {
+    fed.put({ pods: [aPod({ status: status as never })] });
+    await take();
+  }
+  assert.deepEqual(shown, [
+    "Placed busy",
+    "ImagePull busy 12",
+    "ImagePull busy 80",
+    "Starting busy",
+    "NotReady busy",
+    "Running good",
+  ]);
+  await feed.return(undefined);
+});
+
 test("a reason that changes without an event of the pod is sent", async () => {
   const { reasons, feed, next } = aFeed({ pods: [aPod({ node: "" })] });
   assert.equal((await next()).pods?.["shop/web-1"]?.state, "Pending");

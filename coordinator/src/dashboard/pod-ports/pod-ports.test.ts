@@ -1,14 +1,17 @@
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
 import { createServer, type IncomingMessage, request } from "node:http";
+import { request as tlsRequest } from "node:https";
 import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
 import { VirtualClock } from "@forage/common/virtual-clock";
+import { CertificateAuthority } from "@forage/identity/ca";
 import { aPod } from "../../../test/support/entries.ts";
 import { tunnelToPort } from "../../../test/support/tunnels.ts";
 import { until } from "../../../test/support/until.ts";
 import { CoordinatorError } from "../../errors.ts";
 import { TunnelStream } from "../../forwarding/tunnel-stream.ts";
-import { startHttpServer } from "../../http/server.ts";
+import { type HttpTls, startHttpServer } from "../../http/server.ts";
 import type { Caller } from "../../rpc/caller.ts";
 import { MAX_OPENED_PORTS_OF_SESSION } from "./opened-ports.ts";
 import { PodPorts } from "./pod-ports.ts";
@@ -99,6 +102,21 @@ test("a cookie of the same name from another pod does not hide the one of the po
   assert.equal(await status(`__Host-${cookie}`), 403, "without TLS it has another name");
 });
 
+test("over TLS the cookie is bound to its host and to TLS, and no other name counts", LIMIT, async (t) => {
+  const authority = await CertificateAuthority.create("test", { nowMs: Date.now, randomBytes });
+  const names = { dnsNames: ["localhost"], ipAddresses: ["127.0.0.1"] };
+  const { open, get } = await aServer(t, await authority.issueServer(names));
+  const { host, path } = open();
+  const [cookie = ""] = (await get(host, path)).cookies;
+  assert.match(cookie, /^__Host-forage-port=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Secure$/);
+  const [own = ""] = cookie.split(";");
+  const foreign = own.replace("__Host-", "");
+  const status = async (cookies: string): Promise<number> =>
+    (await get(host, "/", { cookie: cookies })).status;
+  assert.equal(await status(`${foreign}; ${own}`), 200);
+  assert.equal(await status(foreign), 403);
+});
+
 test("an upload takes as long as it takes, and ends after a minute without a byte", LIMIT, async (t) => {
   const { open, enter, upload, clock, received } = await aServer(t);
   const address = open();
@@ -165,7 +183,7 @@ function caller(role: "viewer" | "editor"): Caller {
 }
 
 /** The HTTP port of a coordinator, and a pod that answers with the request and echoes over WebSockets. */
-async function aServer(t: TestContext) {
+async function aServer(t: TestContext, tls?: HttpTls) {
   const seen: IncomingMessage["headers"][] = [];
   let bytes = 0;
   const pod = createServer((incoming, response) => {
@@ -210,6 +228,7 @@ async function aServer(t: TestContext) {
   const server = await startHttpServer({
     listen: { host: "127.0.0.1", port: 0 },
     schedule: clock.schedule,
+    ...(tls && { tls }),
     ...{ metrics, readiness: () => ({ ready: true, reasons: [] }), otherHosts: podPorts },
   });
   t.after(async () => {
@@ -220,7 +239,7 @@ async function aServer(t: TestContext) {
   const own = { tokenId: "a", signal: session.signal };
   const open = (by: Caller = EDITOR) => podPorts.open(own, by, { namespace: "shop", pod: "web-1", port });
   const get = (host: string, path: string, headers: Readonly<Record<string, string>> = {}) =>
-    ask(server.address.port, path, { ...headers, host });
+    ask(server.address.port, path, { ...headers, host }, tls !== undefined);
   const enter = async ({ host, path }: ReturnType<typeof open>): Promise<string> => {
     const { status, cookies } = await get(host, path);
     assert.equal(status, 303);
@@ -234,8 +253,10 @@ async function aServer(t: TestContext) {
   return { open, get, enter, upgrade, upload, seen, clock, session, state, received: () => bytes };
 }
 
-async function ask(port: number, path: string, headers: Readonly<Record<string, string>>) {
-  const asking = request({ host: "127.0.0.1", port, path, headers, agent: false }).end();
+async function ask(port: number, path: string, headers: Readonly<Record<string, string>>, isTls: boolean) {
+  const options = { host: "127.0.0.1", port, path, headers, agent: false } as const;
+  const asking = isTls ? tlsRequest({ ...options, rejectUnauthorized: false }) : request(options);
+  asking.end();
   const response = await new Promise<IncomingMessage>((resolve, reject) =>
     asking.once("response", resolve).once("error", reject),
   );
