@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createKeyAndCsr } from "@forage/identity/csr";
 import { splitCertificates } from "@forage/identity/pem";
+import { type ServiceError, status } from "@grpc/grpc-js";
 import { startEtcd } from "../../hack/lib/etcd-server.ts";
 import { waitFor } from "../../hack/lib/wait-for.ts";
 import { leaderOf, type Member, startCluster } from "./support/coordinator-cluster.ts";
@@ -11,12 +12,16 @@ import { aContainerService, aRequest, aService } from "./support/requests.ts";
 
 /** The machine may be busy with other tests. */
 const LIMIT_MS = 90_000;
+/** Longer than writes wait for etcd. */
+const TRUST_SECONDS = 6;
 const WEB = "web.shop.svc.cluster.local:80";
 
 test("followers serve while the leader is killed or paused, and one of them leads then", async (t) => {
   const etcd = await startEtcd();
   t.after(() => etcd.close());
-  const cluster = await startCluster(t, { endpointsOf: () => [etcd.endpoint] });
+  const endpoints = [etcd.endpoint];
+  const settings = { store: { etcd: { endpoints, trustTokensSeconds: TRUST_SECONDS } } };
+  const cluster = await startCluster(t, { endpointsOf: () => endpoints, settings });
   const first = await leaderOf(cluster);
   const others = cluster.filter((member) => member !== first);
   const [second, third] = others;
@@ -72,6 +77,15 @@ test("followers serve while the leader is killed or paused, and one of them lead
   await leading.start();
   await leaderOf(cluster);
   await waitFor(async () => (await podNames(leading)).join() === pods.join(), wait("the pods are the same"));
+
+  etcd.pause();
+  for (const member of cluster) {
+    await waitFor(() => refusesTokens(member), wait("tokens that could be revoked are refused"));
+    assert.equal(await member.get("/api/v1/events"), 503);
+  }
+  etcd.resume();
+  for (const member of cluster)
+    await waitFor(async () => (await podNames(member)).join() === pods.join(), wait("tokens are accepted"));
 });
 
 test("the authority of three coordinators is replaced, and the next leader goes on with it", async (t) => {
@@ -121,6 +135,18 @@ async function retires(member: Member): Promise<boolean> {
       () => true,
       () => false,
     );
+}
+
+/** Returns whether the member refuses a token because it could have been revoked. */
+async function refusesTokens(member: Member): Promise<boolean> {
+  const refusal = await member
+    .operator()
+    .listNamespaces({ namespace: "" })
+    .then(
+      () => undefined,
+      (error: ServiceError) => error,
+    );
+  return refusal?.code === status.UNAVAILABLE && /the token may have been revoked/.test(refusal.details);
 }
 
 /** Waits until the member lists these coordinators as ready, and one of them as the one that leads. */
