@@ -14,6 +14,7 @@ import { MemoryLocks } from "./memory-locks.ts";
 
 /** Tries all second disturbances of each first one (minutes), not just one that a seed chooses. */
 const ALL = process.env.FORAGE_CRASH_ALL === "1";
+const LIMIT_MS = ALL ? 4 * 3_600_000 : 600_000;
 /** Each change of the sources chooses others, so that all are tried in time. A run that fails is repeated with its number. */
 const SEED = Number(process.env.FORAGE_CRASH_SEED ?? seedOfSources(1_000_000));
 
@@ -61,7 +62,7 @@ describe("no acknowledged record is lost, whatever step the process ends or fail
   after(() => rmSync(root, { recursive: true, force: true }));
 
   for (const [name, scenario] of Object.entries(SCENARIOS)) {
-    test(name, { timeout: 600_000 }, async (t) => {
+    test(name, { timeout: LIMIT_MS }, async (t) => {
       const random = randomOf(SEED);
       let runs = 0;
       for (const first of await disturbances(root, scenario)) {
