@@ -68,6 +68,15 @@ test("reports what changed of the node while the connection was set up", async (
   assert.equal(coordinator.nodeReports, 1, "what has not changed is not reported again");
 });
 
+test("sends heartbeats at the interval that the coordinator requests on the connection", async (t) => {
+  const coordinator = await startCoordinator(t);
+  const clock = new FastClock();
+  const agent = await LinkUnderTest.start(t, coordinator, coordinator.mintToken(), { clock });
+  await until("connected", () => agent.link.state.kind === "connected" && coordinator.connections === 1);
+  coordinator.say({ $case: "heartbeatInterval", value: { intervalMs: 12_345 } });
+  await until("it waits for the new interval", () => clock.delaysMs.includes(12_345));
+});
+
 /** Waits a hundredth of the time. */
 class FastClock implements Clock {
   readonly delaysMs: number[] = [];

@@ -60,10 +60,12 @@ export class SocketAgents {
     return this.#agents.length;
   }
 
+  /** Joins and connects so many more agents. */
   async start(coordinator: CoordinatorProcess, count: number): Promise<void> {
-    for (let from = 0; from < count; from += JOINS_PER_TOKEN) {
+    const end = this.connected + count;
+    for (let from = this.connected; from < end; from += JOINS_PER_TOKEN) {
       const token = await joinToken(coordinator);
-      const names = Array.from({ length: Math.min(JOINS_PER_TOKEN, count - from) }, (_, i) => `n${from + i}`);
+      const names = Array.from({ length: Math.min(JOINS_PER_TOKEN, end - from) }, (_, i) => `n${from + i}`);
       while (names.length > 0)
         await Promise.all(
           names.splice(0, JOINS_AT_ONCE).map((name) => this.#startOne(coordinator, token, name)),
@@ -124,6 +126,10 @@ export class SocketAgents {
     const { name, answers } = agent;
     const { host, onServices } = this.#options;
     let timer: NodeJS.Timeout | undefined;
+    const beatEvery = (intervalMs: number): void => {
+      clearInterval(timer);
+      timer = setInterval(() => stream.write(heartbeat), intervalMs);
+    };
     agent.close = () => {
       clearInterval(timer);
       stream.cancel();
@@ -136,14 +142,17 @@ export class SocketAgents {
         reject(error);
       });
       stream.on("data", (response: ConnectResponse) => {
-        if (response.message?.$case === "welcome") resolve();
+        if (response.message?.$case === "welcome") {
+          beatEvery(response.message.value.heartbeatIntervalMs);
+          resolve();
+        }
+        if (response.message?.$case === "heartbeatInterval") beatEvery(response.message.value.intervalMs);
         if (response.message?.$case === "services") onServices?.(name, response.message.value);
         const answer = answers.answer(response);
         if (answer !== undefined) stream.write(answer);
       });
       stream.write({ message: { $case: "hello", value: helloOf(name, host?.(name), answers.statuses()) } });
     });
-    timer = setInterval(() => stream.write(heartbeat), HEARTBEAT_MS);
   }
 }
 

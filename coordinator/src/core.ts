@@ -143,7 +143,6 @@ export async function startCore(given: CoreOptions): Promise<Core> {
   // Steps in progress wait to see what they wrote, so the view follows the store until they are done.
   const over = new AbortController();
   const { state, following } = await openView(options, events, over.signal);
-  const heartbeatIntervalMs = config.heartbeatIntervalSeconds * 1000;
   const { sessions, massLoss } = openSessions(options, { state, events, time });
   given.authorityRoll?.onChange(() => sessions.wakeAll());
   const broker = new SessionBroker({ sessions, clock, randomName });
@@ -189,7 +188,7 @@ export async function startCore(given: CoreOptions): Promise<Core> {
       prefetches,
       control,
       planner,
-      ...{ events, gateways, certificates, namespaceRules, heartbeatIntervalMs },
+      ...{ events, gateways, certificates, namespaceRules },
       history,
       gate,
     }),
@@ -296,7 +295,6 @@ function servicesOptions(
     readonly events: EventStore;
     readonly gateways: GatewayTable;
     readonly certificates: CertificateController | undefined;
-    readonly heartbeatIntervalMs: number;
     readonly history: HistoryGuard;
     readonly gate: StartGate;
     readonly namespaceRules: NamespaceRules;
@@ -304,7 +302,7 @@ function servicesOptions(
 ): ServicesOptions {
   const { store, clock, log, authority, clusterId, epoch, vault } = options;
   const { randomName, randomBytes } = options;
-  const { state, sessions, broker, metrics, control, planner, events, gateways, heartbeatIntervalMs } = parts;
+  const { state, sessions, broker, metrics, control, planner, events, gateways } = parts;
   const { nodePorts, loadBalancerIps } = addressRanges(options.config);
   const rollouts = control.rollouts;
   const { namespaceRules } = parts;
@@ -345,7 +343,7 @@ function servicesOptions(
       rolloutView: (key) => rollouts.rolloutView(key),
     },
     connect: {
-      ...{ store, state, sessions, metrics, clock, log, events, clusterId, epoch, heartbeatIntervalMs },
+      ...{ store, state, sessions, metrics, clock, log, events, clusterId, epoch },
       assignments: parts.assignments,
       services: serviceTableOf(state, options),
       gateways,

@@ -1,4 +1,4 @@
-import { createPrivateKey } from "node:crypto";
+import { createPrivateKey, type X509Certificate } from "node:crypto";
 import { createSecureContext } from "node:tls";
 import { ChannelCredentials, credentials, Metadata } from "@grpc/grpc-js";
 import { IdentityError } from "./error.ts";
@@ -43,6 +43,16 @@ export function withBearer(channel: ChannelCredentials, token: string): ChannelC
   );
 }
 
+/** A server has its own copy of the root. One that a client sends costs the server 8 kB for as long as the connection lasts. */
+function withoutRoots(chainPem: string): string {
+  const [leaf = "", ...others] = splitCertificates(chainPem);
+  return [leaf, ...others.filter((pem) => !isSelfIssued(readCertificate(pem)))].join("");
+}
+
+function isSelfIssued({ subject, issuer }: X509Certificate): boolean {
+  return subject === issuer;
+}
+
 function clientPair(material: ClientMaterial): { cert: string; key: string } | undefined {
   const { certPem, keyPem } = material;
   if (certPem === undefined && keyPem === undefined) return undefined;
@@ -55,5 +65,5 @@ function clientPair(material: ClientMaterial): { cert: string; key: string } | u
   if (!readCertificate(certPem).checkPrivateKey(createPrivateKey(keyPem))) {
     throw new IdentityError("PAIR_MISMATCH", "the client's key doesn't belong to its certificate");
   }
-  return { cert: certPem, key: keyPem };
+  return { cert: withoutRoots(certPem), key: keyPem };
 }

@@ -27,6 +27,8 @@ export interface OpenOptions {
 export class Connection {
   readonly client: AgentServiceClient;
   readonly welcome: Welcome;
+  /** The interval between heartbeats. The coordinator may replace the one of the welcome. */
+  heartbeatIntervalMs: number;
   /** The node's report as the hello had it. */
   readonly reported: NodeReport | undefined;
   readonly #call: ClientDuplexStream<ConnectRequest, ConnectResponse>;
@@ -45,6 +47,7 @@ export class Connection {
     this.#call = call;
     this.#messages = messages;
     this.welcome = welcome;
+    this.heartbeatIntervalMs = welcome.heartbeatIntervalMs;
   }
 
   /**

@@ -80,6 +80,9 @@ export async function serveStream(connection: Connection, options: StreamOptions
         case "certificateRenewal":
           options.renewSoon();
           break;
+        case "heartbeatInterval":
+          connection.heartbeatIntervalMs = message.value.intervalMs;
+          break;
         case "coordinators":
           options.learnCoordinators(message.value.addresses);
           break;
@@ -160,13 +163,12 @@ async function sendStatuses(
 
 async function beat(connection: Connection, options: StreamOptions, signal: AbortSignal): Promise<void> {
   const { clock, node } = options;
-  const asked = connection.welcome.heartbeatIntervalMs;
-  const intervalMs = asked === 0 ? HEARTBEAT_DEFAULT_MS : Math.max(HEARTBEAT_MIN_MS, asked);
   // Includes changes that happened while the connection was set up.
   let told = connection.reported;
   while (!signal.aborted) {
     await heartbeat(connection, options);
-    await pause(clock, intervalMs, signal);
+    const asked = connection.heartbeatIntervalMs;
+    await pause(clock, asked === 0 ? HEARTBEAT_DEFAULT_MS : Math.max(HEARTBEAT_MIN_MS, asked), signal);
     const report = node.report();
     if (signal.aborted || isDeepStrictEqual(report, told)) continue;
     told = report;

@@ -59,6 +59,7 @@ async function start(t: TestContext, limits: EventLimits = DEFAULT_EVENT_LIMITS)
       {
         store,
         limits,
+        clock,
         onFatal: (error) => {
           throw error;
         },

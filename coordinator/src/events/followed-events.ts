@@ -1,5 +1,6 @@
 import { PREFIXES } from "../model/keys.ts";
 import { type Store, StoreError, type WatchBatch } from "../store/index.ts";
+import type { Clock } from "../time/clock.ts";
 import type { EventLog, EventPage } from "./event-log.ts";
 import type { EventLimits } from "./limits.ts";
 import { Retention, sequenceOf } from "./retention.ts";
@@ -9,6 +10,7 @@ import { readEvents, Watchers } from "./watchers.ts";
 export interface FollowedEventsOptions {
   readonly store: Store;
   readonly limits: EventLimits;
+  readonly clock: Pick<Clock, "schedule">;
   /** Called when the events can't be followed any more. */
   readonly onFatal: (error: unknown) => void;
 }
@@ -17,20 +19,24 @@ export interface FollowedEventsOptions {
 export class FollowedEvents implements EventLog {
   readonly #store: Store;
   readonly #reads = new SharedRead();
-  readonly #watchers = new Watchers();
+  readonly #watchers: Watchers;
   #newest = 0;
   #removedThrough = 0;
 
   /** Reads the stored events, and follows them until the signal. */
   static async open(options: FollowedEventsOptions, signal: AbortSignal): Promise<FollowedEvents> {
-    const events = new FollowedEvents(options.store);
+    const events = new FollowedEvents(options);
     const from = await events.#load(options.limits);
-    events.#follow(from, options.limits, signal).catch(options.onFatal);
+    events
+      .#follow(from, options.limits, signal)
+      .catch(options.onFatal)
+      .finally(() => events.#watchers.close());
     return events;
   }
 
-  private constructor(store: Store) {
+  private constructor({ store, clock }: FollowedEventsOptions) {
     this.#store = store;
+    this.#watchers = new Watchers(clock);
   }
 
   get newest(): number {

@@ -1,7 +1,7 @@
 import type { EventRecord } from "@forage/proto/forage/store/v1/store";
 import { toEpochMs } from "../model/timestamp.ts";
 import { Signal } from "../state/signal.ts";
-import type { EventLog } from "./event-log.ts";
+import type { EventLog, EventPage } from "./event-log.ts";
 
 /** Selects events. Empty fields select all. */
 export interface EventQuery {
@@ -58,13 +58,14 @@ export async function newestEvents(
 
 /**
  * Yields the matching events after the number, and then new ones until the signal. The first batch comes at once, even if it is
- * empty. A slow reader continues from the store, so nothing piles up in memory.
+ * empty. A slow reader continues from the store, so nothing piles up in memory. `select` may share its answers among readers.
  */
 export async function* followEvents(
   log: EventLog,
   query: EventQuery,
   after: number | undefined,
   signal: AbortSignal,
+  select: (query: EventQuery, page: EventPage) => readonly EventRecord[] = matching,
 ): AsyncGenerator<EventBatch> {
   const written = new Signal();
   const stop = log.subscribe(() => written.raise());
@@ -76,7 +77,7 @@ export async function* followEvents(
       const gap = sequence < log.removedThrough && !(first && sequence === 0);
       const page = await log.read(sequence, PAGE_SIZE);
       sequence = page.through;
-      const events = page.events.filter((event) => matches(query, event));
+      const events = select(query, page);
       if (first || gap || events.length > 0) yield { events, sequence, gap };
       first = false;
       if (!page.more) await written.wait(signal);
@@ -84,6 +85,11 @@ export async function* followEvents(
   } finally {
     stop();
   }
+}
+
+/** Returns the events of a page that the query selects. */
+export function matching(query: EventQuery, page: EventPage): readonly EventRecord[] {
+  return page.events.filter((event) => matches(query, event));
 }
 
 function isAbout(kind: string, name: string, eventKind: string, eventName: string): boolean {

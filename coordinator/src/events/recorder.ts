@@ -60,7 +60,7 @@ export class EventStore implements EventRecorder, EventLog {
   readonly #recent = new RecentEvents();
   readonly #retention: Retention;
   readonly #reads = new SharedRead();
-  readonly #watchers = new Watchers();
+  readonly #watchers: Watchers;
   /** The waiting events in the order of their recording, by their content. */
   readonly #waiting = new Map<string, Waiting>();
   #newest = 0;
@@ -82,6 +82,7 @@ export class EventStore implements EventRecorder, EventLog {
 
   private constructor(options: EventStoreOptions) {
     this.#options = options;
+    this.#watchers = new Watchers(options.clock);
     this.#retention = new Retention(options.store, options.limits ?? DEFAULT_EVENT_LIMITS);
   }
 
@@ -142,6 +143,7 @@ export class EventStore implements EventRecorder, EventLog {
     this.#timer = undefined;
     await this.#writing;
     while (this.#waiting.size > 0 && (await this.#write()));
+    this.#watchers.close();
   }
 
   async #load(): Promise<void> {

@@ -109,7 +109,7 @@ export async function startFollower(options: FollowerOptions): Promise<Follower>
   const { port, metrics, audit, tokensUsed, serving, calls } = opened;
   const leaving = new AbortController();
   const limits = eventLimits(config);
-  const events = await FollowedEvents.open({ store, limits, onFatal }, over.signal);
+  const events = await FollowedEvents.open({ store, limits, clock, onFatal }, over.signal);
   const isBehind = (): boolean => store.behindMs > BEHIND_MS;
   const own = ownMethods({ ...options, state, events, isBehind }, serving);
   const parts = { port, link, directory, serving, own, state, leaving: leaving.signal };

@@ -39,7 +39,6 @@ export interface ConnectOptions {
   readonly epoch: number;
   readonly history: HistoryGuard;
   readonly gate: StartGate;
-  readonly heartbeatIntervalMs: number;
   /** The addresses of all coordinators, for agents. Default: there is one. */
   readonly coordinators?:
     | { addresses(): readonly string[] | undefined; onAddresses(run: () => void): () => void }
@@ -78,7 +77,7 @@ export async function* connect(
     (error: unknown) => session.ended.abort(error),
   );
   try {
-    yield { message: { $case: "welcome", value: welcome(options) } };
+    yield { message: { $case: "welcome", value: welcome(session, options) } };
     const stale = AbortSignal.any([signal, options.history.refused]);
     yield* sendEarlyRequests(session, stale, options);
     yield* send(node, session, stale, { ...options, gateway: gateway.reader });
@@ -148,7 +147,7 @@ async function firstReport(node: string, hello: Hello, options: ConnectOptions):
   writing.catch(() => undefined);
 }
 
-function welcome({ clusterId, heartbeatIntervalMs, history, coordinators }: ConnectOptions) {
+function welcome({ heartbeatIntervalMs }: Session, { clusterId, history, coordinators }: ConnectOptions) {
   const addresses = coordinators?.addresses();
   return {
     ...{ clusterId, heartbeatIntervalMs, lineage: history.lineage },
@@ -207,6 +206,8 @@ async function* send(
         known = textOf(addresses);
         yield { message: { $case: "coordinators", value: { addresses: [...addresses] } } };
       }
+      const intervalMs = options.sessions.longerInterval(session);
+      if (intervalMs !== undefined) yield { message: { $case: "heartbeatInterval", value: { intervalMs } } };
       const { version, messages } = services.after(told);
       told = version;
       yield* messages;

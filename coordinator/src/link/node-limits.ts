@@ -1,7 +1,7 @@
 import type { Config } from "../config.ts";
 import type { DefaultTolerations } from "../control/eviction/eviction-of.ts";
 import type { RebalanceSchedule } from "../control/rebalance/controller.ts";
-import { defaultLivenessLimits, type LivenessLimits } from "./node-liveness.ts";
+import { defaultLivenessLimits, HEARTBEATS_OF_SILENCE, type LivenessLimits } from "./node-liveness.ts";
 
 /** The configured times after which nodes become Unreachable and their pods are evicted. */
 export interface NodeLimits {
@@ -20,6 +20,9 @@ export function nodeLimits({
     liveness: {
       unreachableMs: nodes.unreachableSeconds === undefined ? unreachableMs : nodes.unreachableSeconds * 1000,
       startGraceMs: nodes.startGraceSeconds * 1000,
+      ...(nodes.unreachableSeconds !== undefined && {
+        longestHeartbeatMs: (nodes.unreachableSeconds * 1000) / HEARTBEATS_OF_SILENCE,
+      }),
     },
     tolerations: {
       unreachableMs: nodes.unreachableTolerationSeconds * 1000,

@@ -14,11 +14,19 @@ export interface LivenessLimits {
    * other. It is longer than an agent's longest wait between two attempts to connect.
    */
   readonly startGraceMs: number;
+  /** The longest interval between heartbeats in a large fleet. Default: there is no limit. */
+  readonly longestHeartbeatMs?: number;
 }
+
+/** Three heartbeats may be missed. */
+export const HEARTBEATS_OF_SILENCE = 3;
 
 /** Three heartbeats may be missed, and an agent has time to restart. */
 export function defaultLivenessLimits(heartbeatIntervalMs: number): LivenessLimits {
-  return { unreachableMs: Math.max(7_500, 3 * heartbeatIntervalMs), startGraceMs: 15_000 };
+  return {
+    unreachableMs: Math.max(7_500, HEARTBEATS_OF_SILENCE * heartbeatIntervalMs),
+    startGraceMs: 15_000,
+  };
 }
 
 export interface NodeLivenessOptions {
@@ -26,6 +34,7 @@ export interface NodeLivenessOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly limits: LivenessLimits;
+  /** The shortest interval. Default: a third of the silence. */
   readonly heartbeatIntervalMs?: number;
   /** Takes in how much of the fleet is lost, and decides whether endpoints on lost nodes stay. */
   readonly massLoss?: MassLoss | undefined;
@@ -38,6 +47,8 @@ export interface NodeLivenessOptions {
 interface TrackedNode {
   /** The time of the last heartbeat, by the monotonic clock. */
   heartbeatMs: number;
+  /** The interval between its heartbeats. */
+  intervalMs: number;
   allowanceMs: number;
   /** The time until which it counts as Ready at least, by the monotonic clock. */
   graceUntilMs: number;
@@ -101,8 +112,11 @@ export class NodeLiveness {
     for (const node of nodes) this.#show(node);
   }
 
-  /** Records that the node has connected or sent a message. */
-  recordContact(node: string): void {
+  /**
+   * Records that the node has connected or sent a message. A node that sends heartbeats at a longer interval than the shortest one
+   * has three of its intervals before it counts as unreachable.
+   */
+  recordContact(node: string, intervalMs = this.#shortestMs): void {
     if (this.#stopped) return;
     const tracked = this.#liveness.get(node) ?? this.#add(node, false);
     tracked.heartbeatMs = this.#options.clock.monotonicMs();
@@ -110,9 +124,11 @@ export class NodeLiveness {
     if (tracked.awaited) this.#lastReturnMs = tracked.heartbeatMs;
     tracked.awaited = false;
     if (!tracked.believed) this.#comeBack(node, tracked);
-    if (tracked.allowanceMs === this.#options.limits.unreachableMs) return;
+    tracked.intervalMs = intervalMs;
+    const allowanceMs = this.#allowanceMs(tracked);
+    if (tracked.allowanceMs === allowanceMs) return;
     // The grace of the start is over with the first word.
-    tracked.allowanceMs = this.#options.limits.unreachableMs;
+    tracked.allowanceMs = allowanceMs;
     if (!tracked.believed) return;
     tracked.cancel();
     this.#suspectLater(node, tracked);
@@ -182,6 +198,7 @@ export class NodeLiveness {
     const nowMs = clock.monotonicMs();
     const tracked = {
       heartbeatMs: nowMs,
+      intervalMs: this.#shortestMs,
       allowanceMs: limits.unreachableMs,
       graceUntilMs: nowMs,
       awaited: false,
@@ -208,7 +225,7 @@ export class NodeLiveness {
     this.#set(node, false, why);
     tracked.cancel = clock.schedule(waitMs, () => {
       const silentMs = clock.monotonicMs() - tracked.heartbeatMs;
-      if (silentMs < this.#options.limits.unreachableMs) this.#believe(node, tracked);
+      if (silentMs < this.#allowanceMs(tracked)) this.#believe(node, tracked);
       else this.#fail(node, tracked);
     });
   }
@@ -261,10 +278,14 @@ export class NodeLiveness {
     let nodes = 0;
     let lost = 0;
     let suspected = 0;
+    let suspicionMs = MIN_CHECK_MS;
     for (const [node, tracked] of this.#liveness) {
       const isSuspected = tracked.believed && this.#isSuspected(tracked, nowMs);
       const isLost = !tracked.believed || isSuspected;
-      if (isSuspected) suspected++;
+      if (isSuspected) {
+        suspected++;
+        suspicionMs = Math.max(suspicionMs, this.#suspicionMs(tracked));
+      }
       const isLongLost = !tracked.believed && nowMs - tracked.lostMs >= LONG_LOST_MS;
       if (isLongLost && hasPodsToReplace?.(node) === false) continue;
       nodes++;
@@ -275,8 +296,7 @@ export class NodeLiveness {
     this.#cancelRecheck();
     // A node whose heartbeat was only late must no longer count as suspected. No other event reports that.
     if (suspected === 0) return;
-    const waitMs = Math.max(MIN_CHECK_MS, this.#suspicionMs());
-    this.#cancelRecheck = clock.schedule(waitMs, () => this.#evaluateFleet());
+    this.#cancelRecheck = clock.schedule(suspicionMs, () => this.#evaluateFleet());
   }
 
   /**
@@ -285,7 +305,7 @@ export class NodeLiveness {
    * one of many.
    */
   #isSuspected(tracked: TrackedNode, nowMs: number): boolean {
-    return this.#deadlineMs(tracked) - nowMs <= this.#suspicionMs();
+    return this.#deadlineMs(tracked) - nowMs <= this.#suspicionMs(tracked);
   }
 
   #deadlineMs({ heartbeatMs, allowanceMs, graceUntilMs, awaited }: TrackedNode): number {
@@ -297,10 +317,22 @@ export class NodeLiveness {
   }
 
   /** A node counts as about to be lost for so long before its deadline. */
-  #suspicionMs(): number {
-    const { limits, heartbeatIntervalMs = limits.unreachableMs / 3 } = this.#options;
-    const spreadMs = 1.25 * heartbeatIntervalMs;
-    return Math.min(spreadMs, limits.unreachableMs - spreadMs);
+  #suspicionMs(tracked: TrackedNode): number {
+    const spreadMs = 1.25 * tracked.intervalMs;
+    return Math.min(spreadMs, this.#allowanceMs(tracked) - spreadMs);
+  }
+
+  get #shortestMs(): number {
+    const { limits, heartbeatIntervalMs = limits.unreachableMs / HEARTBEATS_OF_SILENCE } = this.#options;
+    return heartbeatIntervalMs;
+  }
+
+  /** Returns the silence after which the node is unreachable. */
+  #allowanceMs({ intervalMs }: TrackedNode): number {
+    const { unreachableMs } = this.#options.limits;
+    return intervalMs > this.#shortestMs
+      ? Math.max(unreachableMs, HEARTBEATS_OF_SILENCE * intervalMs)
+      : unreachableMs;
   }
 
   #endRecoveryLater(): void {

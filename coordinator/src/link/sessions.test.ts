@@ -7,8 +7,10 @@ import { pino } from "pino";
 import { aNode, aPod, aWorkloadEntry } from "../../test/support/entries.ts";
 import { HandFedState } from "../../test/support/hand-fed-state.ts";
 import { encodeRecord } from "../model/codec.ts";
-import { namespaceKey } from "../model/keys.ts";
+import { namespaceKey, nodeKey } from "../model/keys.ts";
 import { type Session, Sessions } from "./sessions.ts";
+
+const SILENT = pino({ level: "silent" });
 
 test("the newest session of a node replaces the older one, whose end changes nothing", (t) => {
   const sessions = start(t);
@@ -82,6 +84,28 @@ test("a hold-up gives nodes the grace of a start", (t) => {
   assert.equal(fed.state.node("n1")?.health.ready, false);
 });
 
+test("agents of a fleet that has grown get a longer interval, and their nodes the time of three", async (t) => {
+  const nodes = Array.from({ length: 1_250 }, (_, index) => aNode({ name: `n${index}` }));
+  const fed = new HandFedState({ nodes });
+  const clock = new VirtualClock();
+  const sessions = new Sessions({ ...{ state: fed.state, clock, heartbeatIntervalMs: 2_500 }, log: SILENT });
+  t.after(() => sessions.stop());
+  const session = sessions.open("n0", Hello.fromPartial({}));
+  assert.deepEqual([session.heartbeatIntervalMs, sessions.longerInterval(session)], [2_500, undefined]);
+  fed.put({ nodes: [aNode({ name: "further" })] });
+  await session.wake.wait(new AbortController().signal);
+  assert.deepEqual([sessions.longerInterval(session), sessions.longerInterval(session)], [5_000, undefined]);
+  assert.equal(sessions.open("n1", Hello.fromPartial({})).heartbeatIntervalMs, 5_000);
+  sessions.recordContact(session);
+  clock.advance(14_900);
+  assert.deepEqual([fed.state.node("n0")?.health.ready, session.ended.signal.aborted], [true, false]);
+  clock.advance(2_600);
+  assert.deepEqual([fed.state.node("n0")?.health.ready, session.ended.signal.aborted], [false, true]);
+  fed.remove(nodeKey("further"));
+  assert.equal(sessions.longerInterval(session), undefined, "no interval gets shorter on a connection");
+  assert.equal(sessions.heartbeatIntervalMs, 2_500);
+});
+
 /** Sessions of two nodes, of which `n1` has a pod of `shop/web`, and `n2` one of another namespace. */
 function startWithPods(t: TestContext) {
   const nodes = [aNode({ name: "n1" }), aNode({ name: "n2" })];
@@ -95,7 +119,7 @@ function startWithPods(t: TestContext) {
   const sessions = new Sessions({
     state: fed.state,
     clock,
-    log: pino({ level: "silent" }),
+    log: SILENT,
     heartbeatIntervalMs: 2_500,
     onHoldUp: (heldMs) => holdUps.push(heldMs),
   });
@@ -113,8 +137,12 @@ function startWithPods(t: TestContext) {
 
 function start(t: TestContext): Sessions {
   const { state } = new HandFedState({ nodes: [aNode({ name: "n1" })] });
-  const log = pino({ level: "silent" });
-  const sessions = new Sessions({ state, clock: new VirtualClock(), log, heartbeatIntervalMs: 2_500 });
+  const sessions = new Sessions({
+    state,
+    clock: new VirtualClock(),
+    log: SILENT,
+    heartbeatIntervalMs: 2_500,
+  });
   t.after(() => sessions.stop());
   return sessions;
 }

@@ -6,6 +6,7 @@ import type { ClusterView } from "../state/cluster-view.ts";
 import type { Change, NodeHealth, ObjectEntry, ResourceEntry } from "../state/entries.ts";
 import { Signal } from "../state/signal.ts";
 import type { Clock } from "../time/clock.ts";
+import { heartbeatIntervalMs } from "./heartbeat-interval.ts";
 import {
   defaultLivenessLimits,
   type LivenessLimits,
@@ -26,6 +27,8 @@ export interface Session {
   /** Aborted when a newer session of the node takes over or the node falls silent. */
   readonly ended: AbortController;
   lastHeartbeatMs: number;
+  /** The interval between its agent's heartbeats. It only grows. */
+  heartbeatIntervalMs: number;
   /** Writes what its agent reports. */
   reports?: { readonly unwritten: number };
 }
@@ -34,6 +37,7 @@ export interface SessionsOptions extends Pick<NodeLivenessOptions, "massLoss" | 
   readonly state: ClusterView;
   readonly clock: Clock;
   readonly log: Log;
+  /** The interval in a small fleet. */
   readonly heartbeatIntervalMs: number;
   /** Called once for each hold-up of the process, with its length. */
   readonly onHoldUp?: (heldMs: number) => void;
@@ -54,11 +58,13 @@ export class Sessions {
   readonly #live = new Map<string, Session>();
   readonly #liveness: NodeLiveness;
   readonly #holdUps: StallDetector;
+  #nodes: number;
   #holdUpCount = 0;
   readonly #unsubscribe: () => void;
 
   constructor(options: SessionsOptions) {
     this.#options = options;
+    this.#nodes = options.state.nodes().length;
     this.#unsubscribe = options.state.subscribe((changes) => this.#wakeFor(changes));
     const { clock, heartbeatIntervalMs } = options;
     this.#liveness = new NodeLiveness({
@@ -96,6 +102,23 @@ export class Sessions {
     return this.#live.size;
   }
 
+  /** The interval between the heartbeats of each agent that connects now. */
+  get heartbeatIntervalMs(): number {
+    const { heartbeatIntervalMs: baseMs, liveness } = this.#options;
+    return heartbeatIntervalMs(this.#nodes, { baseMs, longestMs: liveness?.longestHeartbeatMs });
+  }
+
+  /**
+   * Returns a longer interval that has to be sent to the session's agent, and records it. Undefined: there is none. An interval
+   * never gets shorter on a connection, because the node would count as silent until the agent follows it.
+   */
+  longerInterval(session: Session): number | undefined {
+    const intervalMs = this.heartbeatIntervalMs;
+    if (intervalMs <= session.heartbeatIntervalMs) return undefined;
+    session.heartbeatIntervalMs = intervalMs;
+    return intervalMs;
+  }
+
   /** The newest session of a node wins; an older one is ended. */
   open(node: string, hello: Hello): Session {
     const { clock, log } = this.#options;
@@ -108,6 +131,7 @@ export class Sessions {
       podsChanged: true,
       ended: new AbortController(),
       lastHeartbeatMs: clock.monotonicMs(),
+      heartbeatIntervalMs: this.heartbeatIntervalMs,
     };
     this.#live.set(node, session);
     older?.ended.abort(new CoordinatorError("ABORTED", "a newer session of this node took over"));
@@ -126,7 +150,7 @@ export class Sessions {
     const { state, clock } = this.#options;
     session.lastHeartbeatMs = clock.monotonicMs();
     if (this.#live.get(session.node) !== session) return;
-    this.#liveness.recordContact(session.node);
+    this.#liveness.recordContact(session.node, session.heartbeatIntervalMs);
     const health = state.node(session.node)?.health;
     if (health === undefined) return;
     state.setNodeHealth(session.node, { ...health, lastSeenMs: clock.nowMs(), ...measured }, false);
@@ -136,7 +160,7 @@ export class Sessions {
     if (this.#live.get(session.node) !== session) return;
     this.#live.delete(session.node);
     this.#options.log.info({ event: "node-disconnected", node: session.node, session: session.id });
-    this.#liveness.left(session.node, session.lastHeartbeatMs < this.#silentSinceMs());
+    this.#liveness.left(session.node, this.#isSilent(session));
   }
 
   /** Lets every session evaluate what it has to send. */
@@ -170,7 +194,10 @@ export class Sessions {
 
   /** Evaluates the changes once for all nodes. The cost depends on the changes, and not on the number of connections. */
   #wakeFor(changes: readonly Change[]): void {
+    const intervalMs = this.heartbeatIntervalMs;
     for (const change of changes) {
+      if (change.kind === "node")
+        this.#nodes += Number(change.after !== undefined) - Number(change.before !== undefined);
       if (change.kind === "node" && (change.after === undefined || change.after.record.revoked))
         this.#forget((change.after ?? change.before)?.name ?? "");
       if (change.kind === "object") this.#wakeForObject(change.after ?? change.before);
@@ -184,6 +211,7 @@ export class Sessions {
         if (pod !== undefined) this.#podsChanged(pod.record.node);
       }
     }
+    if (this.heartbeatIntervalMs > intervalMs) this.wakeAll();
   }
 
   /** Wakes the nodes with pods that refer to the object, and the node that has to remove a claim's data. */
@@ -231,17 +259,14 @@ export class Sessions {
     this.#live.get(node)?.ended.abort(new CoordinatorError("PERMISSION_DENIED", why));
   }
 
-  #silentSinceMs(): number {
-    const { clock, heartbeatIntervalMs } = this.#options;
-    return clock.monotonicMs() - MISSED_HEARTBEATS * heartbeatIntervalMs;
+  #isSilent({ lastHeartbeatMs, heartbeatIntervalMs }: Session): boolean {
+    return lastHeartbeatMs < this.#options.clock.monotonicMs() - MISSED_HEARTBEATS * heartbeatIntervalMs;
   }
 
   /** Ends streams whose agents have sent nothing for so long that they are gone or cut off. */
   #sweep(): void {
-    const silentSinceMs = this.#silentSinceMs();
     for (const session of this.#live.values()) {
-      if (session.lastHeartbeatMs < silentSinceMs)
-        session.ended.abort(new CoordinatorError("ABORTED", "no heartbeats"));
+      if (this.#isSilent(session)) session.ended.abort(new CoordinatorError("ABORTED", "no heartbeats"));
     }
   }
 

@@ -1,12 +1,14 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { connect, createServer, type Http2Server, type ServerHttp2Stream } from "node:http2";
+import { connect, constants, createServer, type Http2Server, type ServerHttp2Stream } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
 import { Client, credentials, Metadata, Server, ServerCredentials } from "@grpc/grpc-js";
 import { pino } from "pino";
 import { Admission } from "./admission.ts";
 import { directWriter, Framer } from "./direct-writer.ts";
+import type { FramesHandler } from "./frames.ts";
+import type { PushHandler } from "./push.ts";
 import { serve } from "./serve.ts";
 
 const LIMIT = { timeout: 180_000 };
@@ -60,12 +62,61 @@ test("finds the stream by the metadata that grpc-js gives to handlers", LIMIT, a
   await answer;
 });
 
+test("delivers encoded messages of a generator, its end and its error", LIMIT, async (t) => {
+  const { client } = await serving(t, {
+    frames: async function* (request) {
+      for (const text of ["one", "", "x".repeat(200_000)]) yield Buffer.from(text);
+      if (request.length > 0) throw Object.assign(new Error("no more"), { code: "NOT_FOUND" });
+    },
+  });
+  const { messages, code } = await read(client);
+  assert.deepEqual([messages.map(({ length }) => length), code], [[3, 0, 200_000], 0]);
+  assert.notEqual((await read(client, Buffer.alloc(1))).code, 0);
+});
+
+test("ends a generator of encoded messages whose client goes without having read", LIMIT, async (t) => {
+  let sent = 0;
+  const ended = Promise.withResolvers<void>();
+  const message = Buffer.alloc(60_000);
+  const { port } = await serving(t, {
+    frames: async function* () {
+      try {
+        for (; ; sent++) yield message;
+      } finally {
+        ended.resolve();
+      }
+    },
+  });
+  // A client of grpc-js takes messages even while its call is paused.
+  const session = connect(`http://127.0.0.1:${port}`);
+  t.after(() => session.destroy());
+  const headers = { ":method": "POST", ":path": PATH, "content-type": "application/grpc", te: "trailers" };
+  const call = session.request(headers).pause();
+  call.on("error", () => undefined).end(Buffer.alloc(5));
+  // Until flow control holds it back.
+  for (let before = -1; sent === 0 || sent > before; ) {
+    before = sent;
+    for (let turn = 0; turn < 300; turn++) await new Promise((resolve) => setImmediate(resolve));
+  }
+  call.close(constants.NGHTTP2_CANCEL);
+  await ended.promise;
+});
+
 interface HeldSink {
   send(bytes: Buffer, taken: () => void): void;
   fail(error: unknown): void;
 }
 
 async function pushing(t: TestContext) {
+  const sinks: HeldSink[] = [];
+  const push = (_request: Buffer, _context: unknown, sink: HeldSink) => {
+    sinks.push(sink);
+    return () => undefined;
+  };
+  return { ...(await serving(t, { push })), sinks };
+}
+
+async function serving(t: TestContext, watch: PushHandler<Buffer, Buffer> | FramesHandler<Buffer>) {
   const raw = (bytes: Buffer): Buffer => bytes;
   const method = {
     path: PATH,
@@ -79,21 +130,16 @@ async function pushing(t: TestContext) {
   const identify = () => ({ kind: "user", name: "a", grants: [{ role: "admin", namespaces: "*" }] }) as const;
   const admission = new Admission({ identify, schedule: () => () => undefined });
   const streams: boolean[] = [];
-  const sinks: HeldSink[] = [];
   const streamOf = (metadata: Metadata) => {
     const stream = admission.streamOf(metadata);
     streams.push(stream !== undefined);
     return stream;
   };
   const server = new Server({ interceptors: [admission.interceptor] });
-  const push = (_request: Buffer, _context: unknown, sink: HeldSink) => {
-    sinks.push(sink);
-    return () => undefined;
-  };
   serve(
     server,
     { watch: method },
-    { watch: { push } },
+    { watch },
     {
       identify,
       log: pino({ level: "silent" }),
@@ -112,12 +158,15 @@ async function pushing(t: TestContext) {
     client.close();
     server.forceShutdown();
   });
-  return { client, streams, sinks };
+  return { client, port, streams };
 }
 
-function read(client: Client): Promise<{ readonly messages: readonly string[]; readonly code: number }> {
+function read(
+  client: Client,
+  request: Buffer = Buffer.alloc(0),
+): Promise<{ readonly messages: readonly string[]; readonly code: number }> {
   const raw = (bytes: Buffer): Buffer => bytes;
-  const call = client.makeServerStreamRequest(PATH, raw, raw, Buffer.alloc(0), new Metadata());
+  const call = client.makeServerStreamRequest(PATH, raw, raw, request, new Metadata());
   const messages: string[] = [];
   call.on("data", (bytes: Buffer) => messages.push(bytes.toString()));
   call.on("error", () => undefined);

@@ -20,11 +20,12 @@ import type { AuditedCall, CallAudit } from "./call-audit.ts";
 import { begin, type CallObserver } from "./call-observer.ts";
 import type { CallContext, Caller } from "./caller.ts";
 import { directWriter, Framer } from "./direct-writer.ts";
+import type { FramesHandler } from "./frames.ts";
 import { OpenCalls } from "./open-calls.ts";
 import type { PushHandler } from "./push.ts";
 import { revisionTrailer } from "./revision-trailer.ts";
 import { toServiceError } from "./status.ts";
-import { drained, requestsOf } from "./stream.ts";
+import { drained, requestsOf, untilTaken } from "./stream.ts";
 import type { TokenWatch } from "./token-watch.ts";
 import type { UnknownFields } from "./unknown-fields.ts";
 
@@ -47,6 +48,7 @@ export type Handler<D> = D extends {
         ?
             | ((request: Request, context: CallContext) => AsyncIterable<Response>)
             | PushHandler<Request, Response>
+            | FramesHandler<Request>
         : (request: Request, context: CallContext) => Promise<Response>
     : never
   : never;
@@ -98,12 +100,18 @@ export function serve<S extends ServiceDefinition>(
 /** Returns the handler of one method, for a call with messages of the method. */
 export function handlerOf(method: Method, handler: AnyHandler, options: ServeOptions): UntypedHandleCall {
   if ("push" in handler) return pushing(method, handler, options);
+  if ("frames" in handler)
+    return streaming(method, handler.frames as StreamHandler, options, framesWriter(method, options));
   if (method.responseStream) return streaming(method, handler as StreamHandler, options);
   if (method.requestStream) return receiving(method, handler as UnaryHandler, options);
   return unary(method, handler as UnaryHandler, options);
 }
 
-export type AnyHandler = UnaryHandler | StreamHandler | PushHandler<unknown, unknown>;
+export type AnyHandler =
+  | UnaryHandler
+  | StreamHandler
+  | PushHandler<unknown, unknown>
+  | FramesHandler<unknown>;
 type UnaryHandler = (request: unknown, context: CallContext) => Promise<unknown>;
 type StreamHandler = (request: unknown, context: CallContext) => AsyncIterable<unknown>;
 
@@ -172,7 +180,12 @@ function widenWindow(metadata: Metadata, { receiveWindowBytes, streamOf }: Serve
   session.setLocalWindowSize(receiveWindowBytes);
 }
 
-function streaming(method: Method, handler: StreamHandler, options: ServeOptions): UntypedHandleCall {
+function streaming(
+  method: Method,
+  handler: StreamHandler,
+  options: ServeOptions,
+  writerOf = messageWriter,
+): UntypedHandleCall {
   const calls = new OpenCalls(options.stopping);
   const handle = (
     call: ServerWritableStream<unknown, unknown> | ServerDuplexStream<unknown, unknown>,
@@ -199,10 +212,11 @@ function streaming(method: Method, handler: StreamHandler, options: ServeOptions
     const work = { method: method.path, request, signal, audited, isStream: true };
     identifyAndRun(call, work, options, async (context) => {
       const unwatch = options.tokens?.watch(context.caller, finish);
+      const write = writerOf(call, signal);
       try {
         for await (const response of handler(request, context)) {
           if (signal.aborted) break;
-          if (!call.write(response)) await drained(call, signal);
+          await write(response);
         }
       } finally {
         unwatch?.();
@@ -214,6 +228,31 @@ function streaming(method: Method, handler: StreamHandler, options: ServeOptions
     );
   };
   return handle as handleServerStreamingCall<unknown, unknown> & handleBidiStreamingCall<unknown, unknown>;
+}
+
+/** Returns how to write the messages of a call. Each write waits until there is room for the next. */
+type WriterOf = (
+  call: ServerWritableStream<unknown, unknown> | ServerDuplexStream<unknown, unknown>,
+  signal: AbortSignal,
+) => (message: unknown) => Promise<void>;
+
+const messageWriter: WriterOf = (call, signal) => async (message) => {
+  if (!call.write(message)) await drained(call, signal);
+};
+
+/** Writes encoded messages, each to all streams as one framed copy. */
+function framesWriter(method: Method, options: ServeOptions): WriterOf {
+  const framer = new Framer();
+  return (call, signal) => {
+    const stream = options.streamOf?.(call.metadata);
+    const direct = stream && directWriter(call, stream, framer);
+    const write = messageWriter(call, signal);
+    return async (bytes) => {
+      if (!(bytes instanceof Uint8Array)) throw new TypeError(`${method.path} yields encoded messages only`);
+      if (direct === undefined) await write(method.responseDeserialize(Buffer.from(bytes)));
+      else await untilTaken((taken) => direct(bytes, taken), signal);
+    };
+  };
 }
 
 /** Ends with the error of the first request with unknown fields. */

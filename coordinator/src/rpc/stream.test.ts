@@ -3,7 +3,7 @@ import { EventEmitter, getEventListeners } from "node:events";
 import { PassThrough } from "node:stream";
 import { test } from "node:test";
 import type { ServerDuplexStream } from "@grpc/grpc-js";
-import { drained, requestsOf } from "./stream.ts";
+import { drained, requestsOf, untilTaken } from "./stream.ts";
 
 test("waiting for a slow reader leaves no listener on its call or on the signal", async () => {
   const call = new EventEmitter();
@@ -26,6 +26,17 @@ test("waiting for a slow reader leaves no listener on its call or on the signal"
     ],
     [0, 0, 0],
   );
+});
+
+test("waiting until a message is taken ends with the call, which may never take it", async () => {
+  const over = new AbortController();
+  await untilTaken((taken) => taken(), over.signal);
+  const waiting = untilTaken(() => {}, over.signal);
+  assert.equal(getEventListeners(over.signal, "abort").length, 1);
+  over.abort();
+  await waiting;
+  await untilTaken(() => assert.fail("it was sent"), over.signal);
+  assert.equal(getEventListeners(over.signal, "abort").length, 0);
 });
 
 test("no more than 16 requests are read ahead of a handler that is slow", async () => {

@@ -61,3 +61,16 @@ export function drained(
     signal.addEventListener("abort", finish, { once: true });
   });
 }
+
+/** Resolves when `send` calls back, or when the call is over, after which it may never do so. */
+export function untilTaken(send: (taken: () => void) => void, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const finish = (): void => {
+      signal.removeEventListener("abort", finish);
+      resolve();
+    };
+    if (signal.aborted) return resolve();
+    signal.addEventListener("abort", finish, { once: true });
+    send(finish);
+  });
+}

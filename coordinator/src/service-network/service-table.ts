@@ -157,7 +157,11 @@ export class ServiceTable {
       clusterDomain: this.#options.domain,
       virtualIpRanges: [...this.#options.virtualIpRanges],
     };
-    return Buffer.from(ConnectResponse.encode({ message: { $case: "services", value } }).finish());
+    const { buffer, byteOffset, byteLength } = ConnectResponse.encode({
+      message: { $case: "services", value },
+    }).finish();
+    // Streams keep their last message. A copy from Buffer's pool would keep 8 kB for a message of a few bytes.
+    return Buffer.from(buffer, byteOffset, byteLength);
   }
 }
 

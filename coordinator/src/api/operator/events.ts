@@ -1,10 +1,13 @@
 import type * as wire from "@forage/proto/forage/operator/v1/operator";
+import { WatchEventsResponse } from "@forage/proto/forage/operator/v1/operator";
 import type { EventRecord } from "@forage/proto/forage/store/v1/store";
 import { CoordinatorError } from "../../errors.ts";
 import type { EventLog } from "../../events/event-log.ts";
-import { type EventQuery, followEvents, newestEvents } from "../../events/query.ts";
+import { type EventBatch, type EventQuery, followEvents, newestEvents } from "../../events/query.ts";
+import { SharedBatches } from "../../events/shared-batches.ts";
 import { toEpochMs } from "../../model/timestamp.ts";
 import type { CallContext } from "../../rpc/caller.ts";
+import type { FramesHandler } from "../../rpc/frames.ts";
 
 export interface EventOptions {
   readonly events: EventLog;
@@ -34,8 +37,25 @@ export async function* watchEvents(
   const query = queryOf(namespace, filter);
   const from = after === undefined ? undefined : Number(after);
   for await (const batch of followEvents(events, query, from, signal)) {
-    yield { events: batch.events.map(eventView), sequence: BigInt(batch.sequence), gap: batch.gap };
+    yield responseOf(batch);
   }
+}
+
+/** Returns the handler of WatchEvents, whose watchers share their encoded messages. */
+export function watchEventsHandler({ events }: EventOptions): FramesHandler<wire.WatchEventsRequest> {
+  const shared = new SharedBatches((batch) => WatchEventsResponse.encode(responseOf(batch)).finish());
+  return {
+    frames: async function* ({ namespace, filter, after }, { signal }) {
+      const query = queryOf(namespace, filter);
+      const from = after === undefined ? undefined : Number(after);
+      for await (const batch of followEvents(events, query, from, signal, shared.select))
+        yield shared.encoded(batch);
+    },
+  };
+}
+
+function responseOf({ events, sequence, gap }: EventBatch): WatchEventsResponse {
+  return { events: events.map(eventView), sequence: BigInt(sequence), gap };
 }
 
 /** Returns the public form of a stored event. */

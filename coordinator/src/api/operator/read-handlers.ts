@@ -13,7 +13,7 @@ import type { ClusterView } from "../../state/cluster-view.ts";
 import type { ResourceEntry, RolloutEntry } from "../../state/entries.ts";
 import type { RolloutSource } from "../forage/watch-rollout.ts";
 import { currentRolloutStatus } from "./current-rollout-status.ts";
-import { type EventOptions, listEvents, watchEvents } from "./events.ts";
+import { type EventOptions, listEvents, watchEventsHandler } from "./events.ts";
 import { listPods } from "./list-pods.ts";
 import { nodeView } from "./node-view.ts";
 import { listRevisions } from "./revisions.ts";
@@ -76,7 +76,7 @@ export function readHandlers(options: ReadOptions): ReadHandlers {
     getRollout: async (request, context) => getRollout(request, context, options),
     listRevisions: async (request) => listRevisions(request, state),
     listEvents: (request) => listEvents(request, options),
-    watchEvents: (request, context) => watchEvents(request, context, options),
+    watchEvents: watchEventsHandler(options),
     why: (request) => why(request, options),
   };
 }
