@@ -377,14 +377,12 @@ describe("the dashboard in a browser, over real pods", { concurrency: false }, (
 
   test("a viewer is offered nothing that it may not do", LIMIT, async () => {
     await page.getByRole("button", { name: "Log out" }).click();
-    await page.getByLabel("API token").waitFor();
     const viewer = await system.ask<{ token: string }>(["token", "create", "--role", "viewer"]);
     await page.getByLabel("API token").fill(viewer.token);
-    // Browsers end requests when pods change the host's network interfaces.
     await page.route("**/api/login", (route) => route.abort("connectionreset"), { times: 1 });
+    await tour.visitOnceShown("nodes/n1");
     await page.getByRole("button", { name: "Log in" }).click();
-    await tour.visit("nodes/n1", "n1");
-    tour.allowed("net::ERR_CONNECTION_RESET");
+    await tour.shows("n1");
     await page.getByRole("region", { name: "Why" }).waitFor();
     assert.equal(await page.getByRole("button", { name: "Drain…" }).count(), 0);
     const refused = await page.evaluate(`fetch("api/call/drainNode", {
@@ -393,7 +391,11 @@ describe("the dashboard in a browser, over real pods", { concurrency: false }, (
       body: '{"name":"n1"}',
     }).then(({ status }) => status)`);
     assert.equal(refused, 403);
-    tour.allowed("status of 403");
+    tour.allowed("ERR_CONNECTION_RESET", "status of 403");
+  });
+
+  test("an open page follows its streams and asks for nothing at intervals", LIMIT, async () => {
+    assert.deepEqual([...(await tour.askedInAnHour("Fleet")), ...(await tour.askedInAnHour("Pods"))], []);
   });
 
   test("nothing was refused by the page's own policy, and no script failed", () => {
