@@ -5,7 +5,7 @@ import { planHosts } from "../../hack/lab-hosts/lab-plan.ts";
 import { claimLab } from "../../hack/system/claim-lab.ts";
 import { LabFleet } from "../../hack/system/lab-fleet.ts";
 import { startForage } from "./forage-fleet.ts";
-import { type FaultFigures, measureFaults } from "./measure-faults.ts";
+import { CUT_OFF_RESTART_LIMIT_MS, type FaultFigures, measureFaults } from "./measure-faults.ts";
 import { HOSTS, type MeasuredFleet } from "./measured-fleet.ts";
 import { startSwarm } from "./swarm-fleet.ts";
 
@@ -16,6 +16,7 @@ const ROWS: readonly (readonly [string, keyof FaultFigures])[] = [
   ["a host loses power: all run on the others, s", "hostLost"],
   ["a host is cut off: all run on the others, s", "cutOff"],
   ["  share of its containers that run on", "ranOn"],
+  ["  one of its containers is killed: restarted there, s", "killedWhileCutOff"],
   ["  healed: the surplus has stopped, s", "healed"],
   ["a host's daemon is killed: share that survives", "survived"],
 ];
@@ -45,11 +46,16 @@ export async function main(): Promise<void> {
     await release();
   }
   const systems = Object.entries(figures);
-  console.log("".padEnd(52), ...systems.map(([system]) => system.padStart(12)));
+  console.log("".padEnd(56), ...systems.map(([system]) => system.padStart(12)));
   for (const [title, key] of ROWS)
-    console.log(title.padEnd(52), ...systems.map(([, values]) => values[key].toFixed(1).padStart(12)));
+    console.log(title.padEnd(56), ...systems.map(([, values]) => shown(values[key]).padStart(12)));
+  // JSON has no Infinity: it becomes null.
   const machine = { processors: availableParallelism(), load: loadavg()[2] };
   console.log(JSON.stringify({ bench: "faults", rounds, ...machine, figures }));
+}
+
+function shown(figure: number): string {
+  return Number.isFinite(figure) ? figure.toFixed(1) : `> ${CUT_OFF_RESTART_LIMIT_MS / 1000}`;
 }
 
 async function medians(fleet: MeasuredFleet, rounds: number): Promise<FaultFigures> {
@@ -62,6 +68,7 @@ async function medians(fleet: MeasuredFleet, rounds: number): Promise<FaultFigur
     hostLost: median("hostLost"),
     cutOff: median("cutOff"),
     ranOn: median("ranOn"),
+    killedWhileCutOff: median("killedWhileCutOff"),
     healed: median("healed"),
     survived: median("survived"),
   };

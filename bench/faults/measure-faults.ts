@@ -1,3 +1,4 @@
+import { setTimeout } from "node:timers/promises";
 import { waitFor } from "../../hack/lib/wait-for.ts";
 import { type MeasuredFleet, REPLICAS } from "./measured-fleet.ts";
 
@@ -11,6 +12,8 @@ export interface FaultFigures {
   readonly cutOff: number;
   /** The share of the partitioned host's containers that run on. */
   readonly ranOn: number;
+  /** Seconds from the kill of a container's process on the partitioned host until its place there is taken; Infinity: not in time. */
+  readonly killedWhileCutOff: number;
   /** Seconds from the end of the partition until the surplus has stopped. */
   readonly healed: number;
   /** The share of a host's containers that survive the kill of its daemon. */
@@ -24,6 +27,8 @@ interface Container {
 
 const LIMIT_MS = 240_000;
 const EVERY_MS = 100;
+/** A cut-off host that starts no container by then is taken to start none: twelve times what either system waits before a restart. */
+export const CUT_OFF_RESTART_LIMIT_MS = 60_000;
 
 /** Lets each fault happen once. All hosts are ready before and after. */
 export async function measureFaults(fleet: MeasuredFleet): Promise<FaultFigures> {
@@ -66,7 +71,9 @@ async function killDaemon(fleet: MeasuredFleet): Promise<number> {
   return shareOf(before, await runningOn(fleet, host));
 }
 
-async function cutOffHost(fleet: MeasuredFleet): Promise<Pick<FaultFigures, "cutOff" | "ranOn" | "healed">> {
+type PartitionFigures = Pick<FaultFigures, "cutOff" | "ranOn" | "killedWhileCutOff" | "healed">;
+
+async function cutOffHost(fleet: MeasuredFleet): Promise<PartitionFigures> {
   const host = await busiestHost(fleet);
   const before = await runningOn(fleet, host);
   const sinceCut = stopwatch();
@@ -74,10 +81,26 @@ async function cutOffHost(fleet: MeasuredFleet): Promise<Pick<FaultFigures, "cut
   await untilElsewhere(fleet, host);
   const cutOff = sinceCut();
   const ranOn = shareOf(before, await runningOn(fleet, host));
+  const killedWhileCutOff = await killWhereCutOff(fleet, host);
   const sinceHealed = stopwatch();
   await fleet.lab.heal();
   await until("the surplus containers have stopped", async () => (await running(fleet)).length === REPLICAS);
-  return { cutOff, ranOn, healed: sinceHealed() };
+  return { cutOff, ranOn, killedWhileCutOff, healed: sinceHealed() };
+}
+
+/** Kills one container of the partitioned host, which no other host can tell what to do. */
+async function killWhereCutOff(fleet: MeasuredFleet, host: string): Promise<number> {
+  const before = await runningOn(fleet, host);
+  const [victim] = before;
+  if (victim === undefined) return Number.POSITIVE_INFINITY;
+  const since = stopwatch();
+  await ctr(fleet, host, ["tasks", "kill", "--signal", "SIGKILL", victim.id]);
+  while (since() * 1000 < CUT_OFF_RESTART_LIMIT_MS) {
+    const now = await runningOn(fleet, host);
+    if (now.length === before.length && !now.some(({ id }) => id === victim.id)) return since();
+    await setTimeout(EVERY_MS);
+  }
+  return Number.POSITIVE_INFINITY;
 }
 
 async function powerOffHost(fleet: MeasuredFleet): Promise<number> {
