@@ -18,6 +18,15 @@ test("moves on to another coordinator when the one that it uses ends", async (t)
   assert.equal(agent.pods.has("p1"), true);
 });
 
+test("joins through another coordinator when the first one of its configuration does not answer", async (t) => {
+  const first = await startCoordinator(t);
+  const second = await startCoordinator(t, { authority: first.authority });
+  await first.close();
+  const agent = await LinkUnderTest.start(t, first, second.mintToken(), { further: [second.port] });
+  await until("joined and connected", () => second.hellos.length > 0);
+  assert.ok(await agent.identity.load());
+});
+
 test("learns of further coordinators, moves on to them, and draws one again later, connected all the time", async (t) => {
   const first = await startCoordinator(t);
   const second = await startCoordinator(t, { authority: first.authority });

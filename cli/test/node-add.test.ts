@@ -6,13 +6,13 @@ import { runCommand } from "./run-command.ts";
 let fake: FakeCoordinator;
 const forage = (line: string) => runCommand(line.split(" "), { env: fake.env });
 
+const response = (coordinators: string[], allCoordinators: string[] = []) => ({
+  ...{ token: "FLT1.x", expiresAt: { seconds: 1_800_000_000n, nanos: 0 }, coordinators, allCoordinators },
+});
+
 before(async () => {
   fake = await FakeCoordinator.start();
-  fake.answers.createJoinToken = () => ({
-    token: "FLT1.x",
-    expiresAt: { seconds: 1_800_000_000n, nanos: 0 },
-    coordinators: ["forage.example:7600", "192.0.2.5:7600"],
-  });
+  fake.answers.createJoinToken = () => response(["forage.example:7600", "192.0.2.5:7600"]);
 });
 after(() => fake.close());
 
@@ -22,6 +22,27 @@ test("prints the command for the new host, with the address that the coordinator
     [exitCode, stdout],
     [0, "echo FLT1.x | sudo forage-agent join --coordinator forage.example:7600\n"],
   );
+});
+
+test("prints one address of each of several coordinators, or all that the operator gives", async () => {
+  const before = fake.answers.createJoinToken;
+  assert.ok(before);
+  const all = Array.from({ length: 12 }, (_, at) => `c${at}.example:7600`);
+  fake.answers.createJoinToken = () => response(all.slice(0, 1), all);
+  const flags = (addresses: readonly string[]): string =>
+    addresses.map((it) => ` --coordinator ${it}`).join("");
+  try {
+    const known = await forage("node add");
+    assert.equal(known.stdout, `echo FLT1.x | sudo forage-agent join${flags(all.slice(0, 9))}\n`);
+    const given = ["192.0.2.9:7600", "[2001:db8::9]:7600"];
+    const { stdout } = await forage(`node add${flags(given)}`);
+    assert.equal(stdout, `echo FLT1.x | sudo forage-agent join${flags(given)}\n`);
+    const many = await forage(`node add${flags(all)}`);
+    assert.notEqual(many.exitCode, 0);
+    assert.match(many.stderr, /--coordinator: 12 addresses are given, and at most 9 are used/);
+  } finally {
+    fake.answers.createJoinToken = before;
+  }
 });
 
 test("binds the token to the name, and gives the node its labels and taints", async () => {

@@ -26,6 +26,7 @@ describe("token create", () => {
       token: "FLT1.x",
       expiresAt: { seconds: 1_800_000_000n, nanos: 0 },
       coordinators: [],
+      allCoordinators: [],
     });
     assert.deepEqual(await forage("token create"), { exitCode: 0, stdout: "FLT1.x\n", stderr: "" });
     const { stdout } = await forage(

@@ -36,6 +36,27 @@ test("writes the settings and the token, starts the agent, waits until it is rea
   ]);
 });
 
+test("writes the addresses of all coordinators, so that the agent knows them from its first start", async () => {
+  const host = aHost([[]]);
+  const three = ["192.0.2.1:7600", "[2001:db8::2]:7600", "c3.example:7600", "192.0.2.1:7600"];
+  await join(host, [...three.flatMap((it) => ["--coordinator", it]), "--name", "edge-2", token]);
+  assert.deepEqual(parse(host.files.get(SETTINGS)?.text ?? ""), {
+    ...{
+      coordinator: three[0],
+      coordinators: [three[1], three[2]],
+      nodeName: "edge-2",
+      joinTokenFile: TOKEN,
+    },
+  });
+
+  const many = aHost([[]]);
+  const eleven = Array.from({ length: 11 }, (_, at) => ["--coordinator", `192.0.2.${at}:7600`]);
+  await assert.rejects(join(many, [...eleven.flat(), token]), {
+    message: /coordinators: must be a list of 1 to 9 HOST:PORT/,
+  });
+  assert.equal(many.files.size, 0);
+});
+
 test("names the reason when the node is not ready in time, and leaves the agent trying", async () => {
   const host = aHost([["coordinator: the join token has expired"]]);
   await assert.rejects(join(host, ["--timeout", "5", token]), {

@@ -2,6 +2,7 @@ import type { MonotonicClock } from "@forage/common/clock";
 import { pause } from "@forage/common/clock";
 import { parseJoinToken } from "@forage/identity/join-token";
 import { type Config, furtherDirectory } from "../config.ts";
+import { textOf } from "../link/coordinator-address.ts";
 import { SetupError } from "./setup-error.ts";
 import type { SetupTask } from "./setup-flags.ts";
 
@@ -40,7 +41,7 @@ const TOKEN_IN_COMMAND_LINE =
 const DEFAULT_TOKEN_FILE = "/etc/forage/join-token";
 const UNITS = ["forage-logs.socket", "forage-agent.service"] as const;
 
-/** Stores the token and the coordinator's address, starts the agent, and returns when it is ready. Throws SetupError. */
+/** Stores the token and the addresses of the coordinators, starts the agent, and returns when it is ready. Throws SetupError. */
 export async function joinHost(task: JoinTask, host: JoiningHost, signal: AbortSignal): Promise<void> {
   if (task.token !== undefined) host.report(TOKEN_IN_COMMAND_LINE);
   const token = await readToken(task, host);
@@ -54,7 +55,7 @@ export async function joinHost(task: JoinTask, host: JoiningHost, signal: AbortS
   const tokenFile = config.joinTokenFile ?? DEFAULT_TOKEN_FILE;
   await host.writeText(
     `${furtherDirectory(task.config)}/50-join.yaml`,
-    joinSettings(config, tokenFile),
+    joinSettings(task, config, tokenFile),
     0o644,
   );
   await host.writeText(tokenFile, `${token}\n`, 0o600);
@@ -85,19 +86,25 @@ async function readToken({ token, tokenFile }: JoinTask, host: JoiningHost): Pro
   return text;
 }
 
-function flagsOf({ coordinator, nodeName }: JoinTask): string[] {
+function flagsOf({ coordinators: [coordinator, ...others], nodeName }: JoinTask): string[] {
   return [
     ...(coordinator === undefined ? [] : ["--coordinator", coordinator]),
+    ...(others.length === 0 ? [] : ["--coordinators", others.join(",")]),
     ...(nodeName === undefined ? [] : ["--node-name", nodeName]),
   ];
 }
 
 /** Values that were checked as settings. JSON is YAML. */
-function joinSettings({ coordinator, nodeName }: Config, joinTokenFile: string): string {
-  const { host, port } = coordinator;
-  const address = host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
+function joinSettings(
+  { coordinators: given }: JoinTask,
+  { coordinator, coordinators, nodeName }: Config,
+  joinTokenFile: string,
+): string {
+  // Those that an operator has written into the configuration stay there.
+  const others = given.length > 1 ? [["coordinators", coordinators.map(textOf)]] : [];
   return `# Written by forage-agent join.\n${[
-    ["coordinator", address],
+    ["coordinator", textOf(coordinator)],
+    ...others,
     ["nodeName", nodeName],
     ["joinTokenFile", joinTokenFile],
   ]

@@ -9,8 +9,8 @@ export type SetupTask =
       readonly token: string | undefined;
       /** Undefined, without `token`: standard input. */
       readonly tokenFile: string | undefined;
-      /** Undefined: that of the configuration. */
-      readonly coordinator: string | undefined;
+      /** HOST:PORT of each coordinator. Empty: those of the configuration. */
+      readonly coordinators: readonly string[];
       /** Undefined: that of the configuration, or the host's. */
       readonly nodeName: string | undefined;
       readonly config: string;
@@ -31,7 +31,7 @@ export const SETUP_USAGE = `usage: forage-agent join [options]          joins th
                                             writes an archive with what an engineer needs to find a fault, without secrets
 
 join reads its token from standard input. \`forage node add\` on the coordinator's host prints the whole line.
-  --coordinator HOST:PORT  the coordinator's gRPC address; default: that of the configuration
+  --coordinator HOST:PORT  the coordinator's gRPC address; default: that of the configuration. Once for each of several coordinators
   --name NAME              the node's name; default: the host's name
   --token-file FILE        reads the token from a file instead
   --config FILE            default: ${DEFAULT_CONFIG}
@@ -52,7 +52,8 @@ export function parseSetupTask(argv: readonly string[]): SetupTask {
   const text = { type: "string" } as const;
   const flag = { type: "boolean" } as const;
   const options = {
-    ...{ coordinator: text, name: text, "token-file": text, config: text, timeout: text },
+    coordinator: { ...text, multiple: true },
+    ...{ name: text, "token-file": text, config: text, timeout: text },
     ...{ "no-start": flag, help: { ...flag, short: "h" } },
   };
   const { values, positionals } = parse(() => parseArgs({ args, options, allowPositionals: true }));
@@ -62,7 +63,8 @@ export function parseSetupTask(argv: readonly string[]): SetupTask {
     throw wrong("join takes one token, from standard input or --token-file");
   return {
     type: "join",
-    ...{ token, tokenFile: values["token-file"], coordinator: values.coordinator, nodeName: values.name },
+    ...{ token, tokenFile: values["token-file"], nodeName: values.name },
+    coordinators: [...new Set(values.coordinator)],
     config: values.config ?? DEFAULT_CONFIG,
     start: values["no-start"] !== true,
     timeoutMs: seconds(values.timeout) * 1_000,

@@ -3,15 +3,20 @@ import { operator } from "../client/coordinator.ts";
 import { defineCommand } from "../command/definition.ts";
 import { contextOf, printOne, withCoordinator } from "../context.ts";
 import { durationFlag } from "../duration-flag.ts";
+import { CliError } from "../errors.ts";
 import { EXIT } from "../exit-code.ts";
 import { assertAddress } from "./assert-address.ts";
 import { parseLabels } from "./labels.ts";
 import { parseTaint } from "./node-taints.ts";
 
+/** As many as an agent's configuration may hold. */
+const MAX_COORDINATORS = 9;
+
 export const nodeAdd = defineCommand({
   name: "add",
   summary: "Print the command with which a host joins the fleet",
   details: `The command is run on the new host, where the agent is installed. It contains a token for one host, which can join with it once.
+With several coordinators it has an address of each, so that the host joins also while one of them is away.
 With NAME only a host of this name can join; a host that was reinstalled joins again under its old name this way.`,
   operands: [{ name: "NAME", help: "name of the node; default: the host's own name" }],
   flags: {
@@ -23,15 +28,16 @@ With NAME only a host of this name can join; a host that was reinstalled joins a
     },
     ttl: { kind: "text", hint: "DURATION", help: "how long the token is valid: 15m, at most 30m" },
     coordinator: {
-      kind: "text",
+      kind: "list",
       hint: "HOST:PORT",
-      help: "address at which the host reaches the coordinator, if it is another than the coordinator knows",
+      help: "address at which the host reaches a coordinator, up to 9, if it is another than the coordinators know",
     },
   },
   run: async (invocation) => {
     const context = contextOf(invocation);
     const { flags, operands } = invocation;
     const [nodeName = ""] = operands;
+    const given = checked(flags.coordinator);
     const request = {
       ttlSeconds: flags.ttl === undefined ? 0 : Math.ceil(durationFlag("--ttl", flags.ttl) / 1000),
       ...{ nodeName, reusable: false },
@@ -41,11 +47,10 @@ With NAME only a host of this name can join; a host that was reinstalled joins a
     const response = await withCoordinator(context, (coordinator) =>
       coordinator.call(operator.createJoinToken, request),
     );
-    const address = flags.coordinator ?? response.coordinators[0] ?? context.settings.endpoint().server;
-    assertAddress(address);
+    const addresses = addressesFor(given, response, () => context.settings.endpoint().server);
     const name = nodeName === "" ? "" : ` --name ${nodeName}`;
     // A shell prints the token itself, so that it is in no command line that others on the host can read.
-    const command = `echo ${response.token} | sudo forage-agent join${name} --coordinator ${address}`;
+    const command = `echo ${response.token} | sudo forage-agent join${name}${addresses.map((it) => ` --coordinator ${it}`).join("")}`;
     printOne(
       context,
       () => ({ command, ...(CreateJoinTokenResponse.toJSON(response) as Readonly<Record<string, unknown>>) }),
@@ -54,3 +59,24 @@ With NAME only a host of this name can join; a host that was reinstalled joins a
     return EXIT.ok;
   },
 });
+
+/** Refuses wrong addresses before a token is made. */
+function checked(given: readonly string[]): readonly string[] {
+  if (given.length > MAX_COORDINATORS) {
+    const problem = `${given.length} addresses are given, and at most ${MAX_COORDINATORS} are used`;
+    throw new CliError("USAGE", `--coordinator: ${problem}`);
+  }
+  for (const address of given) assertAddress(address);
+  return given;
+}
+
+/** Returns the addresses that the operator has given, or those that the coordinators know, or the one that this command uses. */
+function addressesFor(
+  given: readonly string[],
+  { coordinators, allCoordinators }: CreateJoinTokenResponse,
+  own: () => string,
+): readonly string[] {
+  const known = allCoordinators.length > 0 ? allCoordinators : coordinators.slice(0, 1);
+  const chosen = [given, known].find(({ length }) => length > 0) ?? [own()];
+  return checked([...new Set(chosen)].slice(0, MAX_COORDINATORS));
+}

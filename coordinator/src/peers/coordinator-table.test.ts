@@ -38,6 +38,19 @@ test("a follower that is silent or does not read the store is not ready, and is 
   assert.equal(table.list().length, 1);
 });
 
+test("the configuration of a new host has one address of each coordinator at once, the leader's first", () => {
+  const { table, clock } = aTable();
+  assert.deepEqual(table.preferred(), []);
+  const both = { addresses: ["192.0.2.2:7600", "[2001:db8::2]:7600"] };
+  table.report(aReport("c2", both), coordinator("id-2"));
+  assert.deepEqual(table.preferred(), [table.list()[0]?.addresses[0], "192.0.2.2:7600"]);
+  for (let at = 3; at < 15; at++)
+    table.report(aReport(`c${at}`, { addresses: [`192.0.2.${at}:7600`] }), coordinator(`id-${at}`));
+  assert.equal(table.preferred().length, 9);
+  clock.advance(600_001);
+  assert.deepEqual(table.preferred(), []);
+});
+
 test("the leader is not ready while the store takes no writes", () => {
   const { table, setHealth } = aTable();
   setHealth({ status: "read-only", reason: "unavailable", message: "etcd does not answer" });

@@ -44,6 +44,8 @@ const FORGET_MS = 3_600_000;
 const KEEP_MS = 600_000;
 /** The same as in the agent. */
 const AGENT_ADDRESSES_MAX = 16;
+/** As many as an agent's configuration may hold. */
+const CONFIGURED_MAX = 9;
 /** Three are usual, and etcd has no more than nine members. */
 const MAX_FOLLOWERS = 16;
 const MAX_ADDRESSES = 32;
@@ -104,16 +106,22 @@ export class CoordinatorTable {
    */
   addresses(): readonly string[] | undefined {
     const { clock, own } = this.#options;
-    const nowMs = clock.monotonicMs();
-    // Reports move coordinators to the end of the map. The list must be the same after each of them.
-    const present = [...this.#followers]
-      .filter(([, { reportedMs }]) => nowMs - reportedMs <= KEEP_MS)
-      .sort(([a], [b]) => compare(a, b))
-      .map(([, follower]) => follower);
-    if (nowMs - this.#beganMs < SILENT_MS || present.length === 0) return undefined;
+    const present = this.#present();
+    if (clock.monotonicMs() - this.#beganMs < SILENT_MS || present.length === 0) return undefined;
     const lists = [own.addresses, ...present.map(({ report }) => report.addresses)];
     const preferred = lists.flatMap(([first]) => first ?? []);
     return [...new Set([...preferred, ...lists.flat()])].slice(0, AGENT_ADDRESSES_MAX);
+  }
+
+  /**
+   * Returns the preferred address of each coordinator, the leader's first, for the configuration of a new host. Empty if there are no
+   * others. It may lack coordinators that have not reported yet: an agent learns of them later.
+   */
+  preferred(): readonly string[] {
+    const present = this.#present();
+    if (present.length === 0) return [];
+    const lists = [this.#options.own.addresses, ...present.map(({ report }) => report.addresses)];
+    return [...new Set(lists.flatMap(([first]) => first ?? []))].slice(0, CONFIGURED_MAX);
   }
 
   /** Calls the function when `addresses` has changed. Returns a function that ends it. */
@@ -144,6 +152,15 @@ export class CoordinatorTable {
         );
       await pause(clock, TRUST_CHECK_MS, new AbortController().signal);
     }
+  }
+
+  /** Reports move coordinators to the end of the map. The list must be the same after each of them. */
+  #present(): readonly Follower[] {
+    const nowMs = this.#options.clock.monotonicMs();
+    return [...this.#followers]
+      .filter(([, { reportedMs }]) => nowMs - reportedMs <= KEEP_MS)
+      .sort(([a], [b]) => compare(a, b))
+      .map(([, follower]) => follower);
   }
 
   #look(): void {

@@ -70,7 +70,7 @@ export interface OperatorOptions
   };
   readonly events: EventLog & EventRecorder;
   /** The coordinators of the cluster. Undefined: they are not known, as in simulations. */
-  readonly coordinators?: Pick<CoordinatorTable, "list"> | undefined;
+  readonly coordinators?: Pick<CoordinatorTable, "list" | "preferred"> | undefined;
   /** The receivers of events. Undefined: there are none, as in simulations. */
   readonly notifications?: Pick<Notifications, "list" | "test"> | undefined;
   readonly unschedulable: UnschedulablePods;
@@ -158,7 +158,7 @@ async function remove(
 
 async function createJoinToken(
   request: wire.CreateJoinTokenRequest,
-  { store, clock, randomBytes, authorityPin, reachableAt }: OperatorOptions,
+  { store, clock, randomBytes, authorityPin, reachableAt, coordinators }: OperatorOptions,
 ): Promise<wire.CreateJoinTokenResponse> {
   validateJoinToken(request);
   const { ttlSeconds, nodeName, reusable, labels, taints } = request;
@@ -175,7 +175,13 @@ async function createJoinToken(
     }),
   );
   await store.txn([], [{ kind: "put", key: joinTokenKey(record.id), value: encodeJsonRecord(record) }]);
-  return { token, expiresAt: toTimestamp(record.expiresAtMs), coordinators: [...reachableAt] };
+  const allCoordinators = [...(coordinators?.preferred() ?? [])];
+  return {
+    token,
+    expiresAt: toTimestamp(record.expiresAtMs),
+    coordinators: [...reachableAt],
+    allCoordinators,
+  };
 }
 
 /** One rack of hosts. */
