@@ -38,7 +38,7 @@ import { addServices, type ServicesOptions } from "./services.ts";
 import { servingOf } from "./serving.ts";
 import { statusText } from "./status-text.ts";
 import type { DurableStore, Store } from "./store/index.ts";
-import type { SupportSources } from "./support/own-files.ts";
+import { type SupportSourcesOptions, supportSources } from "./support/support-sources.ts";
 import type { Clock } from "./time/clock.ts";
 import { type Access, openAccess } from "./workspaces/access/open-access.ts";
 import type { ContentStore } from "./workspaces/content/content-store.ts";
@@ -46,6 +46,7 @@ import { openContentStore } from "./workspaces/content/open-content-store.ts";
 import { ingressServices } from "./workspaces/ingress/ingress-service.ts";
 import { liveWorkspaces } from "./workspaces/live-workspaces.ts";
 import { openWorkspaces } from "./workspaces/open-workspaces.ts";
+import { workspaceSource } from "./workspaces/support-source.ts";
 import { WORKSPACE_KIND } from "./workspaces/workspace-kind.ts";
 
 export interface CoordinatorOptions {
@@ -137,7 +138,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   if (workspaces !== undefined) metrics.add(workspaces.addMetrics);
   const coordinators = openCoordinatorTable(options, core, metrics);
   const notifications = await startNotifications(options, core, metrics);
-  const support = supportSources(options, core, metrics);
+  const support = openSupport(options, core, metrics, workspaces?.support);
   const http = await openHttp(options, port, {
     metrics,
     ...{ operator: services.operator, workspaces: workspaces?.live, refusal: core.refusal },
@@ -198,16 +199,17 @@ async function closeParts(
   await backups?.close();
 }
 
-function supportSources(
-  { config, clock, store, recentLog }: CoordinatorOptions,
+function openSupport(
+  options: CoordinatorOptions,
   core: Core,
   metrics: Metrics,
-): SupportSources {
-  return {
-    ...{ config, recentLog, version: manifest.version, startedMs: clock.nowMs() },
+  workspaces: SupportSourcesOptions["workspaces"],
+) {
+  return supportSources({
+    ...{ ...options, recentLog: options.recentLog, version: manifest.version, workspaces },
     metrics: () => metrics.render(),
-    status: () => statusOf(core, store),
-  };
+    status: () => statusOf(core, options.store),
+  });
 }
 
 function observePort(
@@ -299,6 +301,7 @@ async function openOptionalWorkspaces(options: CoordinatorOptions, core: Core, s
   });
   return {
     services: workspaces.services,
+    support: workspaceSource(workspaces.view, vault),
     addMetrics: (registers: Registry[]) => {
       workspaces.addMetrics(registers);
       access.addMetrics(registers);

@@ -2,6 +2,7 @@ import { EnrollmentServiceService } from "@forage/proto/forage/agent/v1/agent";
 import {
   CoordinatorEnrollmentServiceService,
   CoordinatorServiceService,
+  FollowerServiceService,
 } from "@forage/proto/forage/coordinator/v1/coordinator";
 import { OperatorServiceService } from "@forage/proto/forage/operator/v1/operator";
 import { ForageServiceService } from "@forage/proto/forest/v1/forage";
@@ -27,7 +28,6 @@ import { type HealthOptions, healthService } from "./rpc/health.ts";
 import { reflectionService } from "./rpc/reflection.ts";
 import { type ServeOptions, serve } from "./rpc/serve.ts";
 import { UnknownFields } from "./rpc/unknown-fields.ts";
-import type { SupportSources } from "./support/own-files.ts";
 
 /** A service of an optional part of the coordinator. */
 export interface FurtherService {
@@ -50,7 +50,7 @@ export interface ServicesOptions {
 export interface PortServicesOptions extends ServicesOptions {
   readonly coordinators: CoordinatorTable;
   readonly notifications: Notifications;
-  readonly support: SupportSources;
+  readonly support: NonNullable<OperatorOptions["support"]>;
   readonly http: ServeHttpOptions;
 }
 
@@ -147,6 +147,9 @@ export const ownDefinitions: readonly ServiceDefinition[] = [
   ServerReflectionService,
   ServerReflectionAlphaService,
 ];
+
+/** The services that only a coordinator serves while another one leads. */
+export const followerDefinitions: readonly ServiceDefinition[] = [FollowerServiceService];
 
 /** The services that only a coordinator that leads serves, and that no other passes on. */
 export const leaderDefinitions: readonly ServiceDefinition[] = [CoordinatorServiceService];

@@ -42,7 +42,11 @@ test("followers serve while the leader is killed or paused, and one of them lead
   ] as const)
     for (const member of others) assert.equal(await member.get(path), expected, path);
   // Every coordinator passes on the list of the one that leads. On a busy machine that may be another one by now.
-  for (const member of others) await untilListed(member, cluster);
+  for (const member of others) {
+    await untilListed(member, cluster);
+    await waitFor(() => bundlesFollowers(member), wait("a support bundle has the files of the followers"));
+    await waitFor(() => namesAll(member, cluster), wait("a new host gets the addresses of all coordinators"));
+  }
   const before = lookups.map(({ lookup }) => lookup.updates.length);
   const ends = lookups.map(({ lookup }) => readOn(lookup));
 
@@ -162,6 +166,35 @@ async function untilListed(member: Member, expected: readonly Member[]): Promise
     return listed.join() === addresses.join() && ready.filter(({ leads }) => leads).length === 1;
   };
   await waitFor(isListed, wait(`the coordinator at ${member.address} lists ${addresses.join(", ")}`));
+}
+
+/** Returns whether a support bundle that is asked of this member has the complete files of two coordinators that follow. */
+async function bundlesFollowers(member: Member): Promise<boolean> {
+  const files = new Map<string, string>();
+  try {
+    for await (const { path, content, problem } of member.operator().getSupportBundle({ nodes: [] }))
+      if (path.startsWith("coordinators/")) files.set(path, `${files.get(path) ?? ""}${problem}${content}`);
+  } catch {
+    return false;
+  }
+  const about = [...files].filter(([path]) => path.endsWith("/about.json"));
+  const logs = [...files].filter(([path]) => path.endsWith("/log.jsonl"));
+  return (
+    files.size === 8 &&
+    about.length === 2 &&
+    about.every(([, text]) => /"status": "following: .* leads"/.test(text)) &&
+    logs.every(([, text]) => text.includes('"coordinator-follows"'))
+  );
+}
+
+async function namesAll(member: Member, cluster: readonly Member[]): Promise<boolean> {
+  const request = { ttlSeconds: 0, nodeName: "", reusable: false, labels: {}, taints: [] };
+  const made = await member
+    .operator()
+    .createJoinToken(request)
+    .catch(() => undefined);
+  const expected = cluster.map(({ address }) => address).sort();
+  return made?.allCoordinators.toSorted().join() === expected.join();
 }
 
 /** Returns whether there are events of the leader at the start and of one that has followed. */

@@ -6,9 +6,13 @@ import type { SupportFile } from "@forage/proto/forage/agent/v1/agent";
 import { PutObjectRequest } from "@forage/proto/forage/operator/v1/operator";
 import { status } from "@grpc/grpc-js";
 import type { AuditLog } from "../src/audit/audit-log.ts";
+import { MemoryContentStore } from "../src/workspaces/content/memory-content-store.ts";
+import { WORKSPACES_SCHEMA } from "../src/workspaces/settings.ts";
+import { type FollowerAnswer, startFakeFollower } from "./support/fake-follower.ts";
 import { HollowAgent } from "./support/hollow-agent.ts";
 import { aContainerService, aRequest, watchToEnd } from "./support/requests.ts";
 import { collected, until } from "./support/until.ts";
+import { aStart } from "./support/workspaces/workspace-world.ts";
 import { startWorld, type World } from "./support/world.ts";
 
 const LIMIT = { timeout: 120_000 };
@@ -27,6 +31,10 @@ const CANARY = {
   probePath: "canary-in-a-path",
   logUrl: "canary-in-a-url",
   logToken: "canary-in-a-token",
+  workspaceVariable: "canary-in-a-workspace-variable",
+  workspacePassword: "canary-of-a-git-server",
+  workspaceDownload: "canary-in-a-download",
+  workspaceAnnotation: "canary-in-a-workspace-annotation",
 };
 
 test("a support bundle holds what an engineer needs and no secret", LIMIT, async (t) => {
@@ -35,6 +43,18 @@ test("a support bundle holds what an engineer needs and no secret", LIMIT, async
   recentLog.add(`{"msg":"pulled","url":"https://robot:${CANARY.logUrl}@registry.example/v2/"}\n`);
   recentLog.add(`{"msg":"called","headers":{"authorization":"Bearer ${CANARY.logToken}"}}\n`);
   recentLog.add(`{"msg":"printed ${CANARY.secret}, ${base64(CANARY.registry)} and ${CANARY.environment}"}\n`);
+  const { ownerToken } = await world.workspaces().startWorkspace(workspaceWithCanaries());
+  const ofWorkspace = `${CANARY.workspaceVariable}, ${CANARY.workspacePassword} and ${ownerToken}`;
+  recentLog.add(`{"msg":"cloned with ${ofWorkspace}"}\n`);
+  const line = `{"msg":"got ${CANARY.workspacePassword} from https://files.example/?sig=${CANARY.workspaceDownload}"}\n`;
+  const sent: FollowerAnswer = {
+    parts: [
+      ["about.json", "{}\n"],
+      ["log.jsonl", line],
+      ["log.jsonl", line, `can't read ${CANARY.secret}`],
+    ],
+  };
+  await startFakeFollower(t, world, "c2", sent);
   const { rolloutId } = await world.forage().applyResources(aRequest("a1", [withCanaries("web")]));
   await watchToEnd(world, rolloutId);
   // Events are stored a little later.
@@ -52,7 +72,7 @@ test("a support bundle holds what an engineer needs and no secret", LIMIT, async
   const files = await reading;
 
   for (const [path, { content, problem }] of files) {
-    for (const canary of Object.values(CANARY)) {
+    for (const canary of [...Object.values(CANARY), ownerToken]) {
       for (const form of [canary, base64(canary).slice(0, -4), base64(`x${canary}`).slice(4, -4)])
         assert.ok(!`${content}${problem}`.includes(form), `${path} holds ${canary}: ${content}`);
     }
@@ -67,8 +87,42 @@ test("a support bundle holds what an engineer needs and no secret", LIMIT, async
   assert.match(textOf(files, "events.jsonl"), /"reason":"Scheduled"/);
   assert.match(textOf(files, "nodes/n1/log.jsonl"), /"msg":"ran with /);
   assert.match(files.get("nodes/n1/checks.json")?.problem ?? "", /^can't read \[left out\]$/);
+  const workspaces = textOf(files, "workspaces.jsonl");
+  assert.match(workspaces, /"id":"instance-1".*"phase":"PENDING".*"metaId":"meta-1"/);
+  assert.equal(textOf(files, "coordinators/c2/log.jsonl").split("\n").length, 3, "both pieces");
+  assert.equal(files.get("coordinators/c2/log.jsonl")?.problem, "can't read [left out]");
+  assert.match(textOf(files, "coordinators.jsonl"), /"name":"c2"/);
   for (const [path, { content }] of files)
     if (path.endsWith(".jsonl")) for (const line of content.split("\n").slice(0, -1)) JSON.parse(line);
+});
+
+test("the files of a coordinator that fails or sends too much end with the reason", LIMIT, async (t) => {
+  const { world, agent } = await setUp(t);
+  agent.close();
+  const about = ["about.json", "{}\n"] as const;
+  const older = { code: status.UNIMPLEMENTED, details: "no such method" };
+  await startFakeFollower(t, world, "c2", { parts: [], error: older });
+  await startFakeFollower(t, world, "c3", { parts: [about, ["../../etc/passwd", "x"]] });
+  await startFakeFollower(t, world, "c3", { parts: [about, ["log.jsonl", "x".repeat(13 * 1024 * 1024)]] });
+  await startFakeFollower(t, world, "../c4", {
+    parts: Array.from({ length: 21 }, (_, at) => [`f${at}`, "x\n"] as const),
+  });
+  const files = await read(world);
+  const found = [...files].filter(([path]) => path.startsWith("coordinators/"));
+  const problems = found.flatMap(([path, { problem }]) => (problem === "" ? [] : [`${path}: ${problem}`]));
+  const limit = "it sent more than the limit of one coordinator";
+  // Those of one name are in the order of their addresses.
+  assert.deepEqual(problems.toSorted(), [
+    "coordinators/c2/coordinator: it sends no files: it leads now, or is of an older version",
+    ...[...problems].filter((it) => it.startsWith("coordinators/c3")).toSorted(),
+    `coordinators/coordinator/coordinator: ${limit}`,
+  ]);
+  assert.deepEqual(
+    problems.flatMap((it) => /^coordinators\/c3(?:-2)?\/coordinator: (.*)/.exec(it)?.[1] ?? []).toSorted(),
+    ["it sent a file with a malformed name", limit],
+  );
+  assert.ok(files.has("coordinators/c3/about.json") && files.has("coordinators/c3-2/about.json"));
+  assert.equal(found.filter(([path]) => /\/f\d+$/.test(path)).length, 20);
 });
 
 test("a node that does not answer is named with the reason, and the rest is sent", LIMIT, async (t) => {
@@ -123,7 +177,9 @@ async function setUp(t: TestContext) {
     read: async () => ({ lines: [], newest: 0 }),
     close: async () => {},
   };
-  const world = await startWorld(t, {}, {}, { recentLog, audit });
+  const workspaces = WORKSPACES_SCHEMA.parse({ enabled: true, host: "example.test" });
+  const content = new MemoryContentStore({ nowMs: () => Date.now() });
+  const world = await startWorld(t, {}, { workspaces }, { recentLog, audit, content });
   const agent = await HollowAgent.start(world, { name: "n1" });
   return { world, agent, recentLog, entries };
 }
@@ -141,6 +197,27 @@ async function plantCanaries(world: World): Promise<void> {
   await put("app", { $case: "configMap", value: { data: { a: Buffer.from(CANARY.configMap) } } });
   const registry = { server: "registry.example", username: "robot", password: CANARY.registry };
   await put("pull", { $case: "registryCredential", value: registry });
+}
+
+function workspaceWithCanaries() {
+  const config = { authUser: "robot", authPassword: CANARY.workspacePassword };
+  const git = { remoteUri: "https://git.example/team/app.git", config };
+  const file = {
+    url: `https://files.example/?sig=${CANARY.workspaceDownload}`,
+    filePath: "a",
+    digest: `sha256:${"a".repeat(64)}`,
+  };
+  const initializers = [
+    { spec: { $case: "git" as const, value: git } },
+    { spec: { $case: "download" as const, value: { files: [file] } } },
+  ];
+  return aStart({
+    metadata: { owner: "owner-1", metaId: "meta-1", annotations: { note: CANARY.workspaceAnnotation } },
+    spec: {
+      envvars: [{ name: "DB_PASSWORD", value: CANARY.workspaceVariable }],
+      initializer: { spec: { $case: "composite", value: { initializer: initializers } } },
+    },
+  });
 }
 
 function withCanaries(name: string) {

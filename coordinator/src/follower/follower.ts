@@ -1,5 +1,8 @@
 import type { Log } from "@forage/common/log";
+import type { RecentLines } from "@forage/common/recent-lines";
+import { FollowerServiceService } from "@forage/proto/forage/coordinator/v1/coordinator";
 import type { ServiceDefinition } from "@grpc/grpc-js";
+import manifest from "../../package.json" with { type: "json" };
 import { type AuditLog, NO_AUDIT_LOG } from "../audit/audit-log.ts";
 import type { Authority, AuthorityRoll } from "../authority/authority.ts";
 import { type Config, type HostPort, hostPort } from "../config.ts";
@@ -10,6 +13,7 @@ import { type PlainDestination, startPlainDestination } from "../destination/pla
 import { eventLimits } from "../events/configured-limits.ts";
 import { FollowedEvents } from "../events/followed-events.ts";
 import { type GrpcPort, openGrpcPort, type PortObserver } from "../grpc-port.ts";
+import type { Metrics } from "../http/metrics.ts";
 import type { HttpServer } from "../http/server.ts";
 import { nodeLimits } from "../link/node-limits.ts";
 import type { IdentityIssuer } from "../objects/identity-issuer.ts";
@@ -18,7 +22,7 @@ import { ownPlace } from "../peers/own-place.ts";
 import { reportToLeader } from "../peers/report-to-leader.ts";
 import { TokensUsed } from "../peers/tokens-used.ts";
 import { CallAudit } from "../rpc/call-audit.ts";
-import type { ServeOptions } from "../rpc/serve.ts";
+import { type ServeOptions, serve } from "../rpc/serve.ts";
 import {
   addDestination,
   addStandardServices,
@@ -30,6 +34,7 @@ import { servingOf } from "../serving.ts";
 import type { ClusterView } from "../state/cluster-view.ts";
 import { openView } from "../state/open-view.ts";
 import type { FollowedStore, Leader } from "../store/index.ts";
+import { followerSupport } from "../support/follower-support.ts";
 import type { Clock } from "../time/clock.ts";
 import type { FollowedView } from "./followed-view.ts";
 import { openFollowerHttp } from "./follower-http.ts";
@@ -61,6 +66,8 @@ export interface FollowerOptions {
   readonly hostAddresses?: readonly string[];
   readonly clock: Clock;
   readonly log: Log;
+  /** The newest lines of the log, for support bundles. Default: none are kept. */
+  readonly recentLog?: RecentLines | undefined;
   readonly onFatal: (error: unknown) => void;
 }
 
@@ -112,7 +119,7 @@ export async function startFollower(options: FollowerOptions): Promise<Follower>
   const events = await FollowedEvents.open({ store, limits, clock, onFatal }, over.signal);
   const isBehind = (): boolean => store.behindMs > BEHIND_MS;
   const own = ownMethods({ ...options, state, events, isBehind }, serving);
-  const parts = { port, link, directory, serving, own, state, leaving: leaving.signal };
+  const parts = { port, metrics, link, directory, serving, own, state, leaving: leaving.signal };
   const definitions = addFollowerServices(options, parts);
   const place = ownPlace(options);
   let isProven = false;
@@ -147,7 +154,7 @@ export async function startFollower(options: FollowerOptions): Promise<Follower>
       return isProven;
     },
     observe: (leader) => observe(leader, link, log),
-    status: () => `following: ${link.leader?.name ?? "another coordinator"} leads`,
+    status: () => statusOf(link),
     handOver: () => {
       leave();
       for (const definition of definitions) port.server.removeService(definition);
@@ -216,9 +223,10 @@ async function openServing(options: FollowerOptions, state: ClusterView, stoppin
 
 /** Returns the services that were added. */
 function addFollowerServices(
-  { store, clock, log, further }: FollowerOptions,
+  options: FollowerOptions,
   parts: {
     readonly port: GrpcPort;
+    readonly metrics: Metrics;
     readonly link: LeaderLink;
     readonly directory: Directory;
     readonly serving: ServeOptions;
@@ -227,6 +235,7 @@ function addFollowerServices(
     readonly leaving: AbortSignal;
   },
 ): readonly ServiceDefinition[] {
+  const { store, clock, log, further } = options;
   const { port, link, directory, serving, leaving, own, state } = parts;
   const { server, identify, peerOf } = port;
   const notForwarded = [...ownDefinitions, ...leaderDefinitions];
@@ -246,7 +255,24 @@ function addFollowerServices(
   };
   addStandardServices(server, all, { store: health, clock }, serving);
   addDestination(server, { directory, authorize: true }, serving);
-  return all;
+  serve(server, FollowerServiceService, supportOf(options, parts), serving);
+  return [...all, FollowerServiceService];
+}
+
+function supportOf(
+  { config, recentLog, clock, store }: FollowerOptions,
+  { metrics, link }: { readonly metrics: Metrics; readonly link: LeaderLink },
+) {
+  return followerSupport({
+    ...{ config, recentLog, version: manifest.version, startedMs: clock.nowMs(), nowMs: clock.nowMs },
+    metrics: () => metrics.render(),
+    status: () => statusOf(link),
+    storeState: () => ({ revision: store.revision, behindMs: Math.round(store.behindMs) }),
+  });
+}
+
+function statusOf(link: LeaderLink): string {
+  return `following: ${link.leader?.name ?? "another coordinator"} leads`;
 }
 
 /** Resolves once the view has the revision, or after a second: the caller's next read is then older than its write. */

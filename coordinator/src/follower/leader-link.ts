@@ -1,14 +1,10 @@
-import { channelCredentials } from "@forage/identity/credentials";
-import { Client, connectivityState } from "@grpc/grpc-js";
-import type { Authority } from "../authority/authority.ts";
+import { type Client, connectivityState } from "@grpc/grpc-js";
 import { CoordinatorError } from "../errors.ts";
+import { type CoordinatorChannelsOptions, openCoordinatorChannels } from "../peers/coordinator-channels.ts";
 import type { Leader } from "../store/index.ts";
 import type { Clock } from "../time/clock.ts";
 
-export interface LeaderLinkOptions {
-  readonly authority: Pick<Authority, "issueCoordinator" | "certPem">;
-  /** This coordinator's id. */
-  readonly self: string;
+export interface LeaderLinkOptions extends CoordinatorChannelsOptions {
   readonly clock: Pick<Clock, "schedule" | "monotonicMs" | "nowMs">;
 }
 
@@ -22,18 +18,6 @@ export const WAIT_MS = 10_000;
 const MAX_WAITING = 10_000;
 /** The longest wait for one connection at a time. */
 const CONNECT_MS = 10_000;
-
-const CHANNEL_OPTIONS = {
-  "grpc.keepalive_time_ms": 5_000,
-  "grpc.keepalive_timeout_ms": 3_000,
-  "grpc.max_receive_message_length": -1,
-  "grpc.max_send_message_length": -1,
-  "grpc.initial_reconnect_backoff_ms": 200,
-  "grpc.max_reconnect_backoff_ms": 1_000,
-  "grpc.enable_retries": 0,
-  "grpc.service_config_disable_resolution": 1,
-  "grpc.use_local_subchannel_pool": 1,
-};
 
 interface Connected {
   readonly address: string;
@@ -114,20 +98,17 @@ export class LeaderLink {
     const isUsable = known !== undefined && this.#monotonicMs() - known.sinceMs <= CERTIFICATE_MAX_AGE_MS;
     if (isUsable && known.address === address) return known;
     this.#disconnect();
-    const connected = { address, sinceMs: this.#monotonicMs(), clients: this.#open(address) };
+    const connected = {
+      address,
+      sinceMs: this.#monotonicMs(),
+      clients: openCoordinatorChannels(address, CONNECTIONS, this.#options),
+    };
     // A failure is the calls' to report, and the next call tries again.
     connected.clients.catch(() => {
       if (this.#connected === connected) this.#connected = undefined;
     });
     this.#connected = connected;
     return connected;
-  }
-
-  async #open(address: string): Promise<readonly Client[]> {
-    const { authority, self } = this.#options;
-    const { chainPem, keyPem } = await authority.issueCoordinator(self);
-    const credentials = channelCredentials({ caPem: authority.certPem, certPem: chainPem, keyPem });
-    return Array.from({ length: CONNECTIONS }, () => new Client(address, credentials, CHANNEL_OPTIONS));
   }
 
   #disconnect(): void {

@@ -6,12 +6,13 @@ import { WorkspaceManagerService } from "@forage/proto/core";
 import { WorkspaceContentServiceService } from "@forage/proto/forage/workspaces/v1/content";
 import { WorkspaceNodeServiceService } from "@forage/proto/forage/workspaces/v1/workspaces";
 import { CoordinatorError } from "../errors.ts";
-import { servedDefinitions } from "../services.ts";
+import { followerDefinitions, servedDefinitions } from "../services.ts";
 import { assertMayCall, assertNamespace, methodTable } from "./access.ts";
 import type { Caller } from "./caller.ts";
 
 const definitions = [
   ...servedDefinitions,
+  ...followerDefinitions,
   WorkspaceManagerService,
   WorkspaceContentServiceService,
   WorkspaceNodeServiceService,
@@ -95,6 +96,7 @@ const EXPECTED: Readonly<Record<string, Wanted>> = {
   "/forage.coordinator.v1.CoordinatorEnrollmentService/Join": "anyone",
   "/forage.coordinator.v1.CoordinatorService/Report": "coordinator",
   "/forage.coordinator.v1.CoordinatorService/Http": "coordinator",
+  "/forage.coordinator.v1.FollowerService/GetSupportFiles": "coordinator",
   "/forage.agent.v1.AgentService/Connect": "node",
   "/forage.agent.v1.AgentService/Renew": "node",
   "/forage.agent.v1.AgentService/Serve": "node",

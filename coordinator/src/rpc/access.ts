@@ -82,6 +82,7 @@ export const methodTable: MethodTable = {
   "/forage.coordinator.v1.CoordinatorEnrollmentService/Join": ANYONE,
   "/forage.coordinator.v1.CoordinatorService/Report": COORDINATOR,
   "/forage.coordinator.v1.CoordinatorService/Http": COORDINATOR,
+  "/forage.coordinator.v1.FollowerService/GetSupportFiles": COORDINATOR,
   "/forage.agent.v1.AgentService/Connect": NODE,
   "/forage.agent.v1.AgentService/Renew": NODE,
   "/forage.agent.v1.AgentService/Serve": NODE,

@@ -1,20 +1,20 @@
-import { messageOf } from "@forage/common/message-of";
 import { scrubText } from "@forage/common/scrub-text";
 import type * as wire from "@forage/proto/forage/operator/v1/operator";
 import { CoordinatorError } from "../errors.ts";
 import type { CallContext } from "../rpc/caller.ts";
-import type { Store } from "../store/index.ts";
 import type { Clock } from "../time/clock.ts";
+import { type CoordinatorFilesOptions, coordinatorFiles, directoriesOf } from "./coordinator-files.ts";
 import { type KnownValuesOptions, knownValues } from "./known-values.ts";
 import { chooseNodes, type NodeFilesOptions, nodeFiles } from "./node-files.ts";
-import { ownFiles, type PlannedFile, type SupportCalls, type SupportSources } from "./own-files.ts";
-import { limited, type SupportFile } from "./support-file.ts";
+import { ownFiles, type SupportCalls, type SupportSources } from "./own-files.ts";
+import type { PlannedFile } from "./process-files.ts";
+import type { SupportFile } from "./support-file.ts";
+import { readPlanned, supportParts } from "./support-parts.ts";
 
-export interface SupportOptions extends KnownValuesOptions, NodeFilesOptions {
-  readonly store: Store;
+export interface SupportOptions extends Omit<KnownValuesOptions, "workspaces">, NodeFilesOptions {
   readonly clock: Clock;
   /** Undefined: this coordinator makes no support bundles, as in simulations. */
-  readonly support?: SupportSources | undefined;
+  readonly support?: (SupportSources & Pick<CoordinatorFilesOptions, "connect">) | undefined;
 }
 
 type Response = wire.GetSupportBundleResponse;
@@ -22,11 +22,8 @@ type Response = wire.GetSupportBundleResponse;
 const MAX_NAMED_NODES = 50;
 const MAX_CHOSEN_NODES = 20;
 const NODES_AT_ONCE = 4;
-/** All of a busy cluster of a thousand nodes, except its oldest events. */
-const MAX_FILE_LENGTH = 8 * 1024 * 1024;
-const MAX_TOTAL_LENGTH = 96 * 1024 * 1024;
-/** Fits a message of 4 MiB, also where each character takes three bytes. */
-const CHUNK_LENGTH = 256 * 1024;
+/** Each one's files are in memory until they are sent. */
+const COORDINATORS_AT_ONCE = 2;
 
 /** Returns the call that sends a support bundle. One is made at a time. */
 export function supportHandlers(
@@ -49,9 +46,14 @@ export function supportHandlers(
         );
       isBusy = true;
       try {
-        const { store, clock } = options;
-        const own = ownFiles({ ...support, calls, store, nowMs: clock.nowMs }, context);
-        yield* sent(files(own, request.nodes, context.signal, options), options);
+        const own = ownFiles({ ...support, calls }, context);
+        const { coordinators } = await calls.listCoordinators({}, context);
+        const followers = coordinators.filter(({ leads }) => !leads);
+        const of = { nodes: request.nodes, followers, connect: support.connect };
+        const { workspaces } = support;
+        const known = knownValues({ ...options, workspaces });
+        const clean = (text: string): string => known.scrub(scrubText(text));
+        yield* supportParts(files(own, of, context.signal, options), clean);
       } finally {
         isBusy = false;
       }
@@ -73,42 +75,42 @@ function checkNodes(names: readonly string[], { state }: SupportOptions): void {
     );
 }
 
+interface Others {
+  /** Their names; none: those with problems first. */
+  readonly nodes: readonly string[];
+  readonly followers: readonly wire.Coordinator[];
+  readonly connect: CoordinatorFilesOptions["connect"];
+}
+
 async function* files(
   own: readonly PlannedFile[],
-  names: readonly string[],
+  { nodes, followers, connect }: Others,
   signal: AbortSignal,
   options: SupportOptions,
 ): AsyncGenerator<SupportFile> {
-  for (const { path, content } of own) {
-    yield await content().then(
-      (text) => ({ path, content: text, problem: "" }),
-      (error: unknown) => ({ path, content: "", problem: messageOf(error) }),
-    );
-  }
-  const { chosen, rest } = chooseNodes(options.state.nodes(), names, MAX_CHOSEN_NODES);
-  for (let first = 0; first < chosen.length && !signal.aborted; first += NODES_AT_ONCE) {
-    const some = chosen.slice(first, first + NODES_AT_ONCE);
-    for (const found of await Promise.all(some.map((node) => nodeFiles(node, signal, options)))) yield* found;
-  }
+  for (const planned of own) yield await readPlanned(planned);
+  const { clock } = options;
+  const directories = directoriesOf(followers);
+  const ofFollower = (it: wire.Coordinator, at: number): Promise<SupportFile[]> =>
+    coordinatorFiles(it, directories[at] ?? "", signal, { connect, clock });
+  yield* inTurn(followers, COORDINATORS_AT_ONCE, signal, ofFollower);
+  const { chosen, rest } = chooseNodes(options.state.nodes(), nodes, MAX_CHOSEN_NODES);
+  yield* inTurn(chosen, NODES_AT_ONCE, signal, (node) => nodeFiles(node, signal, options));
   if (rest.length > 0) {
     const problem = `${rest.length} more nodes were left out: select nodes with --node`;
     yield { path: "nodes/others.txt", content: rest.map((name) => `${name}\n`).join(""), problem };
   }
 }
 
-/** Leaves secrets out of the files, and sends as much of them as the limits allow. */
-async function* sent(found: AsyncIterable<SupportFile>, options: SupportOptions): AsyncGenerator<Response> {
-  const known = knownValues(options);
-  const clean = (text: string): string => known.scrub(scrubText(text));
-  let room = MAX_TOTAL_LENGTH;
-  for await (const file of found) {
-    const { path, content, problem } = limited(
-      { ...file, content: clean(file.content), problem: clean(file.problem) },
-      Math.min(MAX_FILE_LENGTH, room),
-    );
-    room -= content.length;
-    for (let at = 0; at < content.length; at += CHUNK_LENGTH)
-      yield { path, content: Buffer.from(content.slice(at, at + CHUNK_LENGTH)), problem: "" };
-    if (content === "" || problem !== "") yield { path, content: Buffer.alloc(0), problem };
+/** Reads the files of so many at once, and returns them in order. */
+async function* inTurn<T>(
+  all: readonly T[],
+  atOnce: number,
+  signal: AbortSignal,
+  read: (it: T, at: number) => Promise<SupportFile[]>,
+): AsyncGenerator<SupportFile> {
+  for (let first = 0; first < all.length && !signal.aborted; first += atOnce) {
+    const some = all.slice(first, first + atOnce);
+    for (const found of await Promise.all(some.map((it, at) => read(it, first + at)))) yield* found;
   }
 }

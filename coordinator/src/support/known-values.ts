@@ -1,24 +1,29 @@
 import { KnownSecrets } from "@forage/common/known-secrets";
 import type { Vault } from "../objects/vault.ts";
 import type { ClusterView } from "../state/cluster-view.ts";
+import type { WorkspaceSource } from "./workspace-source.ts";
 
 export interface KnownValuesOptions {
   readonly state: ClusterView;
   readonly vault: Vault;
+  /** Default: there are no workspaces. */
+  readonly workspaces?: WorkspaceSource | undefined;
 }
 
 /** A shorter value of an environment variable is seldom a secret, and often a word of other texts, as `true` or `info` are. */
 const MIN_ENV_LENGTH = 8;
 
 /**
- * Returns what finds the values of all secrets, of registry credentials and of environment variables. Logs and messages are searched
+ * Returns what finds the values of all secrets, of registry credentials and of environment variables, also those of workspaces. Logs and messages are searched
  * for them.
  * @throws the error of the vault if a secret can't be decrypted.
  */
-export function knownValues({ state, vault }: KnownValuesOptions): KnownSecrets {
-  const values = new Set<string>();
+export function knownValues({ state, vault, workspaces }: KnownValuesOptions): KnownSecrets {
+  const values = new Set<string>(workspaces?.secrets());
   for (const kind of ["secret", "registry_credential"] as const) {
     for (const { name, record } of state.objects.list({ kind })) {
+      // It holds names and paths as well, such as the id of the instance, without which no log can be read.
+      if (workspaces?.isEnvironment(name, record.labels)) continue;
       for (const id of record.versions) {
         const version = state.objects.version(name, id);
         if (version === undefined) continue;

@@ -1,12 +1,10 @@
-import type { RecentLines } from "@forage/common/recent-lines";
 import type { OperatorServiceService } from "@forage/proto/forage/operator/v1/operator";
 import * as wire from "@forage/proto/forage/operator/v1/operator";
-import type { Config } from "../config.ts";
 import type { CallContext } from "../rpc/caller.ts";
 import type { Handlers } from "../rpc/serve.ts";
-import type { Store } from "../store/index.ts";
 import { leaveOut } from "./leave-out.ts";
-import { shownConfig } from "./shown-config.ts";
+import { type PlannedFile, type ProcessSources, processFiles } from "./process-files.ts";
+import type { WorkspaceSource } from "./workspace-source.ts";
 
 /** The calls whose answers become files. */
 export type SupportCalls = Pick<
@@ -27,28 +25,14 @@ export type SupportCalls = Pick<
   | "why"
 >;
 
-/** The sources of the files about the coordinator itself. */
-export interface SupportSources {
-  readonly config: Config;
-  readonly version: string;
-  readonly startedMs: number;
-  /** The coordinator's newest log lines. */
-  readonly recentLog: RecentLines | undefined;
-  readonly metrics: () => Promise<string>;
-  readonly status: () => string;
+/** The sources of the coordinator's own files. */
+export interface SupportSources extends ProcessSources {
+  /** Undefined: the coordinator has no workspaces. */
+  readonly workspaces: WorkspaceSource | undefined;
 }
 
 export interface OwnFilesOptions extends SupportSources {
   readonly calls: SupportCalls;
-  readonly store: Store;
-  readonly nowMs: () => number;
-}
-
-/** A file whose content is made when its turn comes. */
-export interface PlannedFile {
-  readonly path: string;
-  /** The content may be of any length. */
-  readonly content: () => Promise<string>;
 }
 
 const MAX_EVENTS = 10_000;
@@ -58,16 +42,13 @@ const ALL = { namespace: "", labels: {} };
 
 /** Returns the coordinator's own files. Those that are most worth having come first. */
 export function ownFiles(options: OwnFilesOptions, context: CallContext): PlannedFile[] {
-  const { calls } = options;
+  const { calls, workspaces } = options;
   const lines = (path: string, read: () => Promise<readonly unknown[]>): PlannedFile => ({
     path,
     content: async () => (await read()).map((it) => `${JSON.stringify(leaveOut(it))}\n`).join(""),
   });
   return [
-    { path: "coordinator/about.json", content: async () => aboutText(options) },
-    { path: "coordinator/config.json", content: async () => configText(options) },
-    { path: "coordinator/log.jsonl", content: async () => logText(options.recentLog) },
-    { path: "coordinator/metrics.txt", content: options.metrics },
+    ...processFiles(options).map(({ path, content }) => ({ path: `coordinator/${path}`, content })),
     lines("coordinators.jsonl", async () =>
       (await calls.listCoordinators({}, context)).coordinators.map(wire.Coordinator.toJSON),
     ),
@@ -87,6 +68,7 @@ export function ownFiles(options: OwnFilesOptions, context: CallContext): Planne
     lines("objects.jsonl", async () =>
       (await calls.listObjects({ ...ALL, kind: "" }, context)).objects.map(wire.Object.toJSON),
     ),
+    ...(workspaces === undefined ? [] : [workspacesFile(workspaces)]),
     lines("endpoints.jsonl", async () =>
       (await calls.listEndpoints({ namespace: "", service: "" }, context)).endpoints.map(
         wire.Endpoint.toJSON,
@@ -111,27 +93,13 @@ export function ownFiles(options: OwnFilesOptions, context: CallContext): Planne
   ];
 }
 
-function aboutText({ version, startedMs, store, status, nowMs }: OwnFilesOptions): string {
-  const about = {
-    version,
-    node: process.version,
-    platform: `${process.platform} ${process.arch}`,
-    madeAt: new Date(nowMs()).toISOString(),
-    startedAt: new Date(startedMs).toISOString(),
-    status: status(),
-    store: { revision: store.revision, health: store.health() },
-    memoryBytes: process.memoryUsage(),
-  };
-  return `${JSON.stringify(about, undefined, 2)}\n`;
-}
-
-function configText({ config }: OwnFilesOptions): string {
-  return `${JSON.stringify(shownConfig(config), undefined, 2)}\n`;
-}
-
-function logText(recentLog: RecentLines | undefined): string {
-  if (recentLog === undefined) throw new Error("this coordinator keeps no log lines");
-  return recentLog.text();
+function workspacesFile(workspaces: WorkspaceSource): PlannedFile {
+  const text = (): string =>
+    workspaces
+      .lines()
+      .map((line) => `${JSON.stringify(line)}\n`)
+      .join("");
+  return { path: "workspaces.jsonl", content: async () => text() };
 }
 
 async function auditText(calls: SupportCalls, context: CallContext): Promise<string> {
