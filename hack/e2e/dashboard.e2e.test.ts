@@ -394,7 +394,7 @@ describe("the dashboard in a browser, over real pods", { concurrency: false }, (
     tour.allowed("ERR_CONNECTION_RESET", "status of 403");
   });
 
-  test("an open page follows its streams and asks for nothing at intervals", LIMIT, async () => {
+  test("an open page sends no requests at intervals, because it follows its streams", LIMIT, async () => {
     assert.deepEqual([...(await tour.askedInAnHour("Fleet")), ...(await tour.askedInAnHour("Pods"))], []);
   });
 

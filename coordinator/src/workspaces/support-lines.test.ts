@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { InstanceRecord } from "@forage/proto/forage/workspaces/v1/records";
 import { workspaceLines } from "./support-lines.ts";
 
-test("what a container of a workspace has printed is left out, and its exit code stays", () => {
+test("the output of a workspace container is left out, and its exit code stays", () => {
   const failed = "container workspace ran with an error: exit code 1 (Error): canary\nof two lines";
   const headlessTaskFailed = "exit code 137: canary";
   const conditions = { failed, headlessTaskFailed };

@@ -25,7 +25,7 @@ test("moves aside the least important pods, and no more of them than needed", ()
   assert.equal(fleet.podsOn("a").length + fleet.podsOn("b").length, 4, "nothing is done by asking");
 });
 
-test("a node with more pods than it may have gives up as many as it takes", () => {
+test("a node with more pods than it may have loses the surplus", () => {
   const withPods = (pods: string) => {
     const node = aNode("a", { cpu: "4" });
     return { ...node, allocatable: { ...node.allocatable, pods } };
