@@ -4,6 +4,7 @@ import { cpuSeconds, idlePercent, residentMb } from "../apply/process-cost.ts";
 import { applyPods } from "./apply-pods.ts";
 import { type CoordinatorProcess, startCoordinatorProcess } from "./coordinator-process.ts";
 import { eventCount } from "./event-count.ts";
+import { measureEventWatchers } from "./event-watchers.ts";
 import { measureHalfRolled } from "./half-rolled.ts";
 import { measureLoadBalancers } from "./load-balancers.ts";
 import { measureLocalEvents } from "./local-events.ts";
@@ -32,6 +33,7 @@ export async function main(): Promise<void> {
       removed: number,
       stored: number,
       watchers: number,
+      "event-watchers": number,
     },
   });
   const result: Result = {};
@@ -52,6 +54,8 @@ export async function main(): Promise<void> {
   if (storedPods > 0) await measureStart(storedNodes, storedPods, result);
   const watchers = Number(values.watchers ?? 5_000);
   if (watchers > 0) await measureWatchers(watchers, result);
+  const eventWatchers = Number(values["event-watchers"] ?? 5_000);
+  if (eventWatchers > 0) await measureEventWatchers(eventWatchers, result);
   const width = Math.max(...Object.keys(result).map((name) => name.length));
   for (const [name, value] of Object.entries(result))
     console.log(`${name.padEnd(width)}  ${value.toFixed(1).padStart(10)}`);
