@@ -1,12 +1,23 @@
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { type TestContext, test } from "node:test";
 import { buildDeb } from "./build-deb.ts";
 import { CONFIGURATION_OF, type ContentInputs, contentsOf, PACKAGES } from "./contents.ts";
 import { controlText } from "./control.ts";
+import { assertArchitecture, elfMachine } from "./elf.ts";
 import { compressedEntry, fileEntry, textEntry } from "./entry.ts";
 import { nativePackages } from "./native-packages.ts";
 import { parsePackageFlags } from "./package-flags.ts";
@@ -72,6 +83,20 @@ test("the agent's package needs what the agent runs", () => {
   assert.match(text, /^Architecture: arm64$/m);
 });
 
+test("packages of both architectures have the same files, and compiled ones of their own only", async (t) => {
+  const [amd64, arm64] = [await unpacked(t, "amd64"), await unpacked(t, "arm64")];
+  for (const [index, name] of PACKAGES.entries()) {
+    assert.deepEqual(arm64[index]?.architecture, "arm64", name);
+    assert.deepEqual(amd64[index]?.architecture, "amd64", name);
+    assert.deepEqual(arm64[index]?.files, amd64[index]?.files, name);
+  }
+  // ELF's numbers of x86-64 and AArch64.
+  assert.deepEqual(new Set(amd64.flatMap(({ machines }) => machines)), new Set([62]));
+  assert.deepEqual(new Set(arm64.flatMap(({ machines }) => machines)), new Set([183]));
+  // node, nerdctl, the store's engine and the terminal's library.
+  assert.ok(arm64.flatMap(({ machines }) => machines).length >= 4);
+});
+
 test("equal content gives equal packages, whenever and in whichever directory they are built", async (t) => {
   const source = join(scratch(t), "file");
   writeFileSync(source, "content");
@@ -101,6 +126,53 @@ test("flags of hack/package that it doesn't have are refused with what it has", 
   assert.throws(() => parsePackageFlags(["--version", "1-2; rm"], "/", "amd64"), { code: "BAD_USAGE" });
   assert.throws(() => parsePackageFlags(["--nonsense"], "/", "amd64"), { code: "BAD_USAGE" });
 });
+
+/** Builds the packages from empty programs, and returns what is in them. Names differ where npm's packages name an architecture. */
+async function unpacked(t: TestContext, architecture: "amd64" | "arm64") {
+  const dir = scratch(t);
+  const elf = Buffer.alloc(64);
+  elf.write("7f454c46020101", "hex");
+  elf.writeUInt16LE(architecture === "amd64" ? 62 : 183, 18);
+  writeFileSync(join(dir, "program"), elf);
+  mkdirSync(join(dir, "dist"));
+  symlinkSync(join(checkout, "systemd"), join(dir, "systemd"));
+  const cpu = architecture === "amd64" ? "x64" : "arm64";
+  const pty = join(dir, "node_modules", `@lydell/node-pty-linux-${cpu}`);
+  mkdirSync(pty, { recursive: true });
+  writeFileSync(join(pty, "package.json"), JSON.stringify({ cpu: [cpu] }));
+  writeFileSync(join(pty, "pty.node"), elf);
+  const program = join(dir, "program");
+  const given: ContentInputs = {
+    ...{ checkout: dir, architecture, node: program, nerdctl: program, envoy: program, codeCache: false },
+    nodeModules: [join(dir, "node_modules"), ...nodeModules],
+  };
+  return Promise.all(
+    PACKAGES.map(async (name) => {
+      const entries = contentsOf(name, given);
+      for (const { source } of entries)
+        if (source.type === "file" && source.path.startsWith(join(dir, "dist")))
+          writeFileSync(source.path, "");
+      assertArchitecture(entries, architecture);
+      const options = { name, version: "1.0", architecture, entries, epochSeconds: 1 };
+      const path = await buildDeb({
+        ...{ ...options, workDir: scratch(t), outDir: scratch(t), compression: "none" },
+      });
+      const root = scratch(t);
+      execFileSync("dpkg-deb", ["--extract", path, root]);
+      const found = readdirSync(root, { recursive: true, withFileTypes: true }).filter((it) => it.isFile());
+      const paths = found.map((it) => join(it.parentPath, it.name));
+      return {
+        architecture: execFileSync("dpkg-deb", ["--field", path, "Architecture"]).toString().trim(),
+        machines: paths.flatMap((it) => elfMachine(readFileSync(it).subarray(0, 20)) ?? []),
+        files: [...new Set(paths.map((it) => withoutArchitecture(relative(root, it))))].sort(),
+      };
+    }),
+  );
+}
+
+function withoutArchitecture(path: string): string {
+  return path.replaceAll(/linux-(x64|arm64)/g, "linux").replace(/\.(musl|armv8)\.node$/, ".node");
+}
 
 function scratch(t: TestContext): string {
   const dir = mkdtempSync(join(tmpdir(), "forage-packages-"));

@@ -51,7 +51,7 @@ export const CONFIGURATION_OF: Readonly<Record<PackageName, readonly string[]>> 
 /** Tasks of operators are in a program of their own, so that the agent needn't keep their code in memory. */
 const AGENT = `#!/bin/sh
 case "\${1:-}" in
-  join | check | support-bundle) exec /${LIB}/node /${LIB}/agent-setup.mjs "$@" ;;
+  join | check | support-bundle | --help | -h) exec /${LIB}/node /${LIB}/agent-setup.mjs "$@" ;;
   *) exec /${LIB}/node /${LIB}/agent.mjs "$@" ;;
 esac
 `;

@@ -113,6 +113,7 @@ test("reads the token from standard input, and warns of one in the command line"
 });
 
 test("refuses lines that are not complete with the usage", () => {
+  for (const help of ["--help", "-h"]) assert.deepEqual(parseSetupTask([help]), { type: "help" });
   for (const line of [
     [],
     ["join", "a", "b"],

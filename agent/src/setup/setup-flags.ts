@@ -48,6 +48,7 @@ export function parseSetupTask(argv: readonly string[]): SetupTask {
   const [task, ...args] = argv;
   if (task === "check") return parseCheck(args);
   if (task === "support-bundle") return parseSupportBundle(args);
+  if (task === "--help" || task === "-h") return { type: "help" };
   if (task !== "join") throw wrong(`there is no task "${task ?? ""}"`);
   const text = { type: "string" } as const;
   const flag = { type: "boolean" } as const;
