@@ -1,27 +1,24 @@
 import type { Clock } from "@forage/common/clock";
+import type { Log, LogEntry } from "@forage/common/log";
+import { messageOf } from "@forage/common/message-of";
+import { Agent } from "../agent/src/agent.ts";
+import type { HostReader } from "../agent/src/capacity/read-host.ts";
+import { type Config, readConfig } from "../agent/src/config.ts";
+import { DamageReports } from "../agent/src/damage-reports.ts";
 import { noDevices } from "../agent/src/devices/devices.ts";
 import type { Gateway } from "../agent/src/gateway/gateway.ts";
 import type { HostFeatures } from "../agent/src/host-features.ts";
-import { Journal } from "../agent/src/journal/journal.ts";
 import type { JournalFiles } from "../agent/src/journal/journal-files.ts";
 import type { JournalKey } from "../agent/src/journal/journal-key.ts";
-import { AssignmentReader } from "../agent/src/link/assignment-reader.ts";
-import { CoordinatorLink } from "../agent/src/link/coordinator-link.ts";
+import { CoordinatorAddresses } from "../agent/src/link/coordinator-addresses.ts";
 import { IdentityFiles, type NodeIdentity } from "../agent/src/link/node-identity.ts";
 import { StatusOutbox } from "../agent/src/link/status-outbox.ts";
 import { FakeNetworkFiles } from "../agent/src/network/network-files.ts";
-import { NodeReporter } from "../agent/src/node-reporter.ts";
-import { FAULT_BACK_OFF, IMAGE_BACK_OFF } from "../agent/src/pods/back-offs.ts";
-import { afterReboot } from "../agent/src/pods/container-memory.ts";
+import type { NodeLogs } from "../agent/src/node-logs.ts";
 import type { PodStatus } from "../agent/src/pods/decide/pod-status.ts";
-import { PodSupervisor } from "../agent/src/pods/pod-supervisor.ts";
-import { retryUntilDone } from "../agent/src/pods/retry-until-done.ts";
-import { fromPodState, toPodState } from "../agent/src/pods/stored-memory.ts";
+import type { PodFiles } from "../agent/src/pods/pod-files.ts";
 import { probeOver } from "../agent/src/probes/run-probe.ts";
-import { recordedPods } from "../agent/src/recorded-pods.ts";
 import type { ServiceNetwork } from "../agent/src/service-network.ts";
-import { StateSaver } from "../agent/src/state-saver.ts";
-import { supervisorEvents } from "../agent/src/supervisor-events.ts";
 import { type SimulatedChannel, simulatedClient } from "./agent-client.ts";
 import type { SimHost } from "./host/sim-host.ts";
 import { openSession } from "./host/sim-session.ts";
@@ -30,10 +27,9 @@ import { filesOn, type MemoryDisk } from "./memory-files.ts";
 export interface AgentLifeOptions {
   readonly name: string;
   readonly sessionId: string;
+  /** New with every boot of the host. */
   readonly bootId: string;
-  /** The host has booted since the last life. */
-  readonly rebooted: boolean;
-  readonly cpu: string;
+  readonly cpuMilli: number;
   readonly labels: Readonly<Record<string, string>>;
   readonly address: string;
   readonly host: SimHost;
@@ -68,180 +64,172 @@ const FEATURES: HostFeatures = {
   runtimeClasses: {},
   seccompDir: "/seccomp",
 };
+const GIB = 2 ** 30;
+const MEASURE = {
+  memoryBytes: 16 * GIB,
+  disk: {
+    totalBytes: 100 * GIB,
+    availableBytes: 90 * GIB,
+    totalInodes: 10_000_000,
+    availableInodes: 9_000_000,
+  },
+};
+const DATA_DIR = "/data";
+const SETTINGS = {
+  "data-dir": DATA_DIR,
+  "run-dir": "/run/forage",
+  coordinator: "sim:1",
+  "http-listen": "off",
+  instance: "sim",
+  // All of the host is for pods.
+  reserve: "cpu=0,memory=0,ephemeral-storage=0",
+  // The simulated way carries no images.
+  "images-other-nodes": "never",
+};
+const CONFIG: Config = await readConfig(
+  Object.entries(SETTINGS).map(([name, value]) => `--${name}=${value}`),
+  {},
+  "sim",
+);
 // The world begins in 2030 and lasts hours, so the certificate is never due for renewal.
 const ISSUED_MS = Date.UTC(2029, 11, 1);
 const EXPIRES_MS = Date.UTC(2130, 0, 1);
-const GOOD_RUN_MS = 600_000;
-const RESTART_BASE_MS = 10_000;
-const RESTART_CAP_MS = 300_000;
 
-/** One life of the real agent: supervisor, journal, reporter and link, on a simulated host. */
+/** One life of the real agent on a simulated host. */
 export class AgentLife {
   readonly #options: AgentLifeOptions;
   readonly #session: ReturnType<typeof openSession>;
-  readonly #outbox = new StatusOutbox();
-  readonly journal: Journal;
-  readonly supervisor: PodSupervisor;
-  readonly #reporter: NodeReporter;
-  readonly #link: CoordinatorLink;
-  readonly #services: ServiceNetwork;
-  #kernel = 0;
+  readonly #outbox: WatchedOutbox;
+  readonly #damage: DamageReports;
+  #agent: Agent | undefined;
+  #touches = 0;
 
   static async start(options: AgentLifeOptions): Promise<AgentLife> {
-    const { disk, clock, random, life, key, rebooted } = options;
-    const files = filesOn(disk, { clock, random, life: life.signal });
-    const journal = await Journal.open({ dir: "/journal", key, signal: life.signal, files });
-    if (rebooted) disk.staleStates = new Set(journal.states().keys());
-    await Promise.allSettled(
-      [...journal.states()]
-        .filter(([uid]) => disk.staleStates.has(uid))
-        .map(async ([uid, state]) => {
-          await journal.saveState(uid, toPodState(afterReboot(fromPodState(uid, state), clock.nowMs())));
-          disk.staleStates.delete(uid);
-        }),
-    );
-    const write = () => writeStale(disk, journal);
-    void retryUntilDone(write, { clock, signal: life.signal, outcome: () => {} });
-    const { openServing } = options;
-    const serving = openServing === undefined ? servesNothing() : await openServing(options, files);
-    return new AgentLife(options, journal, serving);
+    const life = new AgentLife(options);
+    await life.#start();
+    return life;
   }
 
-  private constructor(options: AgentLifeOptions, journal: Journal, { services, gateway }: Serving) {
-    const { host, clock, random, life } = options;
+  private constructor(options: AgentLifeOptions) {
     this.#options = options;
-    this.journal = journal;
-    this.#services = services;
-    const reader = new AssignmentReader(FEATURES, new Map(), () => "");
-    reader.keepOnly(journal.desired());
-    this.#session = openSession(host);
-    this.#reporter = this.#makeReporter();
-    const saver = new StateSaver({
-      ...{ journal, clock, onError: (error) => options.note(`state not saved: ${String(error)}`) },
-      onHealth: (problem) => this.#reporter.impaired("states", problem),
-    });
-    this.supervisor = this.#makeSupervisor(saver);
-    this.#link = new CoordinatorLink({
-      enroll: {
-        ...{ address: { host: "sim", port: 1 }, nodeName: options.name, tokenFile: undefined },
-        files: new SimulatedIdentity("/identity"),
-      },
-      ...{ agentVersion: "0.0.0", bootId: options.bootId, sessionId: options.sessionId, clock, random },
-      ...{ journal, reader, pods: this.supervisor, outbox: this.#outbox, node: this.#reporter },
-      ...{ meter: nothing(), prefetcher: nothing(), services, gateway },
-      ...{ removeClaims: () => {}, openSession: () => {} },
-      assignmentsHealth: (problem) => this.#reporter.impaired("assignments", problem),
-      events: {
-        changed: ({ kind, message }) => options.note(`link ${kind}${message ? `: ${message}` : ""}`),
-        renewed: () => {},
-        renewalFailed: () => {},
-      },
-      openClient: () => simulatedClient(options.channel),
-    });
-    gateway.start();
-    const ready = this.supervisor.start(recordedPods(journal, reader));
-    void ready.then(() => services.start());
-    void this.#reporter.run(life.signal);
-    void ready.then(() => this.#link.run(life.signal));
+    this.#session = openSession(options.host);
+    this.#outbox = new WatchedOutbox(options);
+    this.#damage = new DamageReports({ dataDir: DATA_DIR, log: this.#log });
+  }
+
+  /** Returns the pods that the agent knows. */
+  pods(): readonly PodStatus[] {
+    return this.#agent?.pods() ?? [];
   }
 
   /** Ends it at once. Work that the host has begun for it goes on. */
   kill(): void {
     this.#options.life.abort();
     this.#session.cut();
-    void this.supervisor.close();
+    // Nothing of it has an effect any more: it only lets go of what the agent holds.
+    void this.#agent?.close();
   }
 
-  /** Changes the report of the node. */
+  /** Changes the report of the node, and reports all pods again. */
   touch(): void {
-    this.#kernel++;
-    this.#link.nodeChanged();
-    for (const status of this.supervisor.statuses()) this.#outbox.put(status);
+    this.#touches++;
+    this.#damage.note(`${DATA_DIR}/touched`, `${this.#touches}`, "nothing");
+    for (const status of this.pods()) this.#outbox.put(status);
   }
 
-  #makeSupervisor(saver: StateSaver): PodSupervisor {
-    const { name, clock, random, life, address, cpu } = this.#options;
-    const { runtime, network, volumes, files } = this.#session;
-    const events = supervisorEvents({
-      ...{ log: silentLog(), saver, outbox: this.#outbox, reporter: this.#reporter },
-      noteDamage: () => {},
-      stateFile: (uid) => this.journal.stateFile(uid),
-      stepped: () => {},
-      changed: () => {},
-    });
-    return new PodSupervisor({
-      ...{ instance: "sim", clock, random, runtime, network, volumes, files, devices: noDevices },
-      networkFiles: new FakeNetworkFiles(),
-      probe: probeOver(clock),
-      host: { nodeName: name, addresses: [address], allocatable: () => quantities(cpu) },
-      events: {
-        ...events,
-        changed: (status) => {
-          if (life.signal.aborted) return;
-          events.changed(status);
-          this.#options.changed(status);
-        },
-        forgotten: (uid) => {
-          if (life.signal.aborted) return;
-          events.forgotten(uid);
-          this.#options.forgotten(uid);
-        },
-        stepped: (uid, step, tookMs, error) => {
-          if (life.signal.aborted) return;
-          events.stepped(uid, step, tookMs, error);
-          this.#options.note(`${uid} ${JSON.stringify(step)}${error === undefined ? "" : ` ! ${error}`}`);
-        },
-      },
-      limits: {
-        ...{ startsAtOnce: 8, removalsAtOnce: 8, repairIntervalMs: 60_000, closeMs: 1_000 },
-        restart: { baseMs: RESTART_BASE_MS, capMs: RESTART_CAP_MS, goodRunMs: GOOD_RUN_MS },
-        ...{ image: IMAGE_BACK_OFF, fault: FAULT_BACK_OFF },
-      },
+  async #start(): Promise<void> {
+    const options = this.#options;
+    const { name, labels, clock, random, life, disk, address, channel } = options;
+    const { runtime, network, volumes, files: podFiles } = this.#session;
+    const files = filesOn(disk, { clock, random, life: life.signal });
+    const serving = (await options.openServing?.(options, files)) ?? servesNothing();
+    const config = { ...CONFIG, nodeName: name, labels };
+    const coordinators = new CoordinatorAddresses({ configured: [config.coordinator], random });
+    this.#agent = await Agent.start({
+      ...{ config, version: "0.0.0", clock, random, sessionId: options.sessionId, files, coordinators },
+      ...{ journalKey: options.key, identity: new SimulatedIdentity("/identity"), outbox: this.#outbox },
+      ...{ runtime, network, networkFiles: new FakeNetworkFiles(), devices: noDevices, ...serving },
+      ...{ probe: probeOver(clock), features: FEATURES, addresses: [address], damageReports: this.#damage },
+      reserve: { keep: async () => {} },
+      makeVolumes: () => volumes,
+      makeLogs: () => new UnreadLogs(podFiles),
+      hostReader: readerOf(options),
+      hostUsage: { read: async () => ({ cpuMilli: 100, memoryBytes: 1 }) },
+      scrape: () => Promise.reject(new Error("pods of the simulation have no metrics")),
+      log: this.#log,
+      openClient: () => simulatedClient(channel),
+      ownCommand: [],
     });
   }
 
-  #makeReporter(): NodeReporter {
-    const { clock, cpu, labels, address, host } = this.#options;
-    const amounts = quantities(cpu);
-    return new NodeReporter({
-      ...{ clock, runtime: this.#session.runtime, labels, addresses: [address], features: FEATURES },
-      capacity: {
-        report: () => ({
-          ...{ capacity: amounts, allocatable: amounts, labels: {}, os: "linux" },
-          ...{ kernel: `6.${this.#kernel}`, architecture: "amd64" },
-          diskPressure: { pressure: false, reason: "DiskHasRoom", message: "" },
-        }),
-      },
-      usage: { read: async () => ({ cpuMilli: 100, memoryBytes: 1 }) },
-      networks: () => this.#services.networks(),
-      devices: () => ({ capacity: {}, allocatable: {} }),
-      claims: () => host.volumes.claims(),
-      podCount: () => this.supervisor.statuses().length,
-      damage: () => undefined,
-      onChange: () => this.#link.nodeChanged(),
-    });
+  get #log(): Log {
+    const { life, note } = this.#options;
+    const write = ({ event, ...fields }: LogEntry): void => {
+      if (!life.signal.aborted) note(`${event} ${textOf(fields)}`);
+    };
+    return { debug: write, info: write, warn: write, error: write };
+  }
+}
+
+/** Passes on what the agent reports of its pods. */
+class WatchedOutbox extends StatusOutbox {
+  readonly #options: Pick<AgentLifeOptions, "life" | "changed" | "forgotten">;
+
+  constructor(options: Pick<AgentLifeOptions, "life" | "changed" | "forgotten">) {
+    super();
+    this.#options = options;
+  }
+
+  override put(status: PodStatus): void {
+    super.put(status);
+    const { life, changed } = this.#options;
+    if (!life.signal.aborted) changed(status);
+  }
+
+  override drop(podUid: string): void {
+    super.drop(podUid);
+    const { life, forgotten } = this.#options;
+    if (!life.signal.aborted) forgotten(podUid);
   }
 }
 
 /** A certificate that needs no renewal. */
 class SimulatedIdentity extends IdentityFiles {
+  override async loadAuthority(): Promise<void> {}
+
   override async load(): Promise<NodeIdentity> {
     const pair = { keyPem: "", chainPem: "", serial: "01", pin: "", identity: undefined };
     return { pair: { ...pair, notBeforeMs: ISSUED_MS, notAfterMs: EXPIRES_MS }, caPem: "" };
   }
 }
 
-function quantities(cpu: string) {
-  return { cpu, memory: "16Gi", pods: "110", "ephemeral-storage": "100Gi" };
+/** Logs without a reader. */
+class UnreadLogs implements NodeLogs {
+  readonly files: PodFiles;
+  readonly containers = { read: async function* () {}, podChanged: () => {} };
+
+  constructor(files: PodFiles) {
+    this.files = files;
+  }
+
+  async takeOver(): Promise<void> {}
+
+  findKept(): undefined {}
+
+  diskChanged(): void {}
+
+  async close(): Promise<void> {}
 }
 
-function silentLog() {
-  return { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
+function readerOf({ bootId, cpuMilli }: AgentLifeOptions): HostReader {
+  return {
+    identity: async () => ({ bootId, os: "linux", kernel: "6.0", architecture: "amd64" }),
+    measure: async () => ({ ...MEASURE, cpuMilli }),
+  };
 }
 
-/** Nothing is measured, and no image is fetched ahead. */
-function nothing() {
-  return { ask: () => {}, ended: () => {} };
+function textOf(fields: object): string {
+  return JSON.stringify(fields, (_, value: unknown) => (value instanceof Error ? messageOf(value) : value));
 }
 
 function servesNothing(): Serving {
@@ -255,13 +243,4 @@ function servesNothing(): Serving {
     ...{ traffic: async () => undefined, close: async () => {} },
   };
   return { services, gateway };
-}
-
-/** Writes the states that a full disk kept from being written after a reboot. The journal has them in memory. */
-async function writeStale({ staleStates }: MemoryDisk, journal: Journal): Promise<void> {
-  for (const uid of staleStates) {
-    const state = journal.state(uid);
-    if (state !== undefined) await journal.saveState(uid, state);
-    staleStates.delete(uid);
-  }
 }

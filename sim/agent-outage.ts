@@ -26,6 +26,8 @@ const OUTAGES = [
   "full-at-restart",
   /** The disks are full when the pods of a job end, and the hosts boot with room again, without the coordinator. */
   "full-at-end",
+  /** The disks are full when pods are removed, and the agents start again without the coordinator. */
+  "full-at-removal",
 ] as const;
 
 type Outage = (typeof OUTAGES)[number];
@@ -105,6 +107,18 @@ async function play(world: World, random: Random, outage: Outage): Promise<void>
       for (const node of world.nodes) node.boot();
       await pass(world, 20_000);
       for (const node of world.nodes) node.heal();
+      break;
+    case "full-at-removal":
+      apply(world, "web", REPLICAS);
+      await rest(world);
+      for (const node of world.nodes) node.fillDisk(60_000);
+      world.clients.delete("web", NAMESPACE, { bundle: "web" });
+      await pass(world, 3_000 + random.below(27_000));
+      for (const node of world.nodes) node.partition("up", "down");
+      restartAgents(world);
+      await pass(world, 20_000);
+      for (const node of world.nodes) node.heal();
+      await pass(world, 20_000);
       break;
     default:
       outage satisfies never;

@@ -11,10 +11,17 @@ const STALL_LOOK_MS = 1_000;
 export class MemoryDisk {
   readonly files = new Map<string, Buffer>();
   full = false;
-  /** The pods whose states are still those of an earlier boot. A reboot makes all states stale. */
-  staleStates = new Set<string>();
   /** No write or removal ends before this moment of the monotonic clock. */
   stalledUntilMs = 0;
+
+  /** Empties what is in memory on a real host, too. */
+  reboot(): void {
+    for (const path of this.files.keys()) if (isVolatile(path)) this.files.delete(path);
+  }
+}
+
+function isVolatile(path: string): boolean {
+  return path.startsWith("/run/");
 }
 
 /** The disk as one life of an agent sees it. */
@@ -29,12 +36,14 @@ export interface DiskAccess {
 /** Returns the journal's files on the disk. An agent that dies while it writes several files leaves some of them. */
 export function filesOn(disk: MemoryDisk, access: DiskAccess): JournalFiles {
   const { files } = disk;
-  const change = async (run: () => void): Promise<void> => {
-    await takeTime(disk, access);
-    run();
+  const change = async (path: string, run: () => void): Promise<void> => {
+    if (!isVolatile(path)) await takeTime(disk, access);
+    // A process that is dead changes nothing.
+    if (!access.life.aborted) run();
   };
   const put = (path: string, bytes: Uint8Array): void => {
-    if (disk.full) throw new FileError("ENOSPC", `no space left on device, write '${path}'`);
+    if (disk.full && !isVolatile(path))
+      throw new FileError("ENOSPC", `no space left on device, write '${path}'`);
     files.set(path, Buffer.from(bytes));
   };
   return {
@@ -46,9 +55,12 @@ export function filesOn(disk: MemoryDisk, access: DiskAccess): JournalFiles {
       return Buffer.from(bytes);
     },
     write: async (dir, written) => {
-      for (const { name, bytes } of written) await change(() => put(join(dir, name), bytes));
+      for (const { name, bytes } of written) {
+        const path = join(dir, name);
+        await change(path, () => put(path, bytes));
+      }
     },
-    remove: (path) => change(() => void files.delete(path)),
+    remove: (path) => change(path, () => void files.delete(path)),
     setAside: async (dir, name) => {
       const path = join(dir, name);
       const bytes = files.get(path);
@@ -57,7 +69,7 @@ export function filesOn(disk: MemoryDisk, access: DiskAccess): JournalFiles {
       files.set(path + ASIDE_SUFFIX, bytes);
       return path + ASIDE_SUFFIX;
     },
-    sync: () => change(() => undefined),
+    sync: (dir) => change(`${dir}/`, () => undefined),
   };
 }
 

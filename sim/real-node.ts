@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { randomOf } from "@forage/common/random";
 import type { PodAssignment } from "@forage/proto/forage/agent/v1/agent";
+import { milliCpuOf } from "@forage/scheduler";
 import { JournalKey } from "../agent/src/journal/journal-key.ts";
 import type { PodStatus } from "../agent/src/pods/decide/pod-status.ts";
 import type { SimulatedCall } from "./agent-client.ts";
@@ -59,8 +60,6 @@ export class RealNode implements FleetNode {
   #boot = 1;
   #lives = 0;
   #up = true;
-  /** The host has booted and no agent has started since. */
-  #rebooted = false;
   #life = new AbortController();
   #agent: AgentLife | undefined;
 
@@ -90,7 +89,7 @@ export class RealNode implements FleetNode {
   }
 
   get pods(): ReadonlySet<string> {
-    const statuses = this.#agent?.supervisor.statuses() ?? [];
+    const statuses = this.#agent?.pods() ?? [];
     return new Set(statuses.filter((it) => it.namespace !== POISON_NAMESPACE).map(({ uid }) => uid));
   }
 
@@ -111,9 +110,9 @@ export class RealNode implements FleetNode {
     this.#kill();
     for (const container of this.#host.running()) this.#ended(container, REBOOT_EXIT);
     this.#host.reboot();
+    this.#disk.reboot();
     this.serving?.reboot();
     if (this.serving !== undefined) this.serving.isUp = false;
-    this.#rebooted = true;
   }
 
   boot(): void {
@@ -227,10 +226,19 @@ export class RealNode implements FleetNode {
     const own = randomOf(random.below(2 ** 31));
     const host = this.serving;
     const starting = AgentLife.start({
-      ...{ name, cpu, labels, life, key: KEY, host: this.#host, disk: this.#disk, random: own.next, note },
+      ...{
+        name,
+        labels,
+        life,
+        cpuMilli: milliCpuOf(cpu),
+        key: KEY,
+        host: this.#host,
+        disk: this.#disk,
+        random: own.next,
+        note,
+      },
       sessionId: `${name}-${this.#lives}`,
-      bootId: `boot-${this.#boot}`,
-      rebooted: this.#rebooted,
+      bootId: `${this.#boot}`,
       address: addressOf(name),
       clock: wholeDelays(clockOf(time, life.signal, 0, this.#gate)),
       channel: {
@@ -252,7 +260,6 @@ export class RealNode implements FleetNode {
       (agent) => {
         if (life.signal.aborted) return;
         this.#agent = agent;
-        this.#rebooted = false;
       },
       (error: unknown) => {
         if (!life.signal.aborted) this.#options.witness.violation(`the agent of ${name} ended: ${error}`);
@@ -283,13 +290,13 @@ export class RealNode implements FleetNode {
     }
   }
 
-  /** A start that began before the pod was ordered to stop may still end after it. The journal says what the agent knew. */
+  /** A start that began before the pod was ordered to stop may still end after it. */
   #started(container: SimContainer): void {
     const uid = podOf(container);
-    const pod = this.#agent?.journal.desired().get(uid);
+    const pod = this.#assignments.get(uid);
     if (pod !== undefined) this.#options.witness.starts(this.name, { ...pod, stopping: false });
     else if (this.#removed.has(uid))
-      this.#options.witness.violation(`pod ${uid} started after it was removed`);
+      this.#options.witness.violation(`pod ${uid} started on ${this.name} after it was removed`);
     if (this.#over.has(uid))
       this.#options.witness.violation(`pod ${uid} runs again on ${this.name} after its outcome was reported`);
     const twins = this.#host.running().filter((it) => keyOf(it) === keyOf(container));

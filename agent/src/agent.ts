@@ -1,89 +1,35 @@
-import { mkdir } from "node:fs/promises";
-import type { Log } from "@forage/common/log";
-import type { RecentLines } from "@forage/common/recent-lines";
+import type { AgentParts } from "./agent-parts.ts";
 import type { HostCapacity } from "./capacity/host-capacity.ts";
-import type { HostReader } from "./capacity/read-host.ts";
-import { readBusyMs, UsageMeter } from "./capacity/usage-meter.ts";
 import { ClaimRemover } from "./claim-remover.ts";
-import { type Clock, pause } from "./clock.ts";
-import type { Config } from "./config.ts";
-import type { DamageReports } from "./damage-reports.ts";
-import type { PodDevices } from "./devices/devices.ts";
+import { pause } from "./clock.ts";
 import { DiskMaintenance } from "./disk-maintenance.ts";
-import type { DiskReserve } from "./disk-reserve.ts";
-import type { Gateway } from "./gateway/gateway.ts";
-import type { HostFeatures } from "./host-features.ts";
-import { HostLogs } from "./host-logs.ts";
 import { type HttpServer, startHttpServer } from "./http/http-server.ts";
 import { Metrics } from "./http/metrics.ts";
 import { ImagePrefetcher } from "./images/image-prefetcher.ts";
 import type { ImageRecords } from "./images/image-records.ts";
 import { otherNodes } from "./images/other-nodes.ts";
 import type { Journal } from "./journal/journal.ts";
-import type { JournalKey } from "./journal/journal-key.ts";
 import { AssignmentReader } from "./link/assignment-reader.ts";
-import { CoordinatorAddresses } from "./link/coordinator-addresses.ts";
 import { CoordinatorLink } from "./link/coordinator-link.ts";
-import type { IdentityFiles } from "./link/node-identity.ts";
 import type { SessionServer } from "./link/session-server.ts";
-import { StatusOutbox } from "./link/status-outbox.ts";
 import type { TokenFiles } from "./link/token-files.ts";
 import { linkEvents } from "./link-events.ts";
 import { PodMeter } from "./metrics/pod-meter.ts";
-import { scrape } from "./metrics/scrape.ts";
-import type { PodNetwork } from "./network/network.ts";
-import type { NetworkFiles } from "./network/network-files.ts";
+import type { NodeLogs } from "./node-logs.ts";
 import { NodeReporter } from "./node-reporter.ts";
 import { type OpenedParts, openParts } from "./open-parts.ts";
 import { openSessions } from "./open-sessions.ts";
 import { FAULT_BACK_OFF, IMAGE_BACK_OFF } from "./pods/back-offs.ts";
 import { PodSupervisor } from "./pods/pod-supervisor.ts";
 import type { RecordedPod } from "./pods/supervisor-options.ts";
-import type { RunProbe } from "./probes/run-probe.ts";
 import { recordedPods } from "./recorded-pods.ts";
 import { writeStates } from "./reset-after-reboot.ts";
-import type { ContainerRuntime } from "./runtime/runtime.ts";
-import { type ServiceNetwork, watchNetworks } from "./service-network.ts";
+import { watchNetworks } from "./service-network.ts";
 import { StateSaver } from "./state-saver.ts";
 import { supervisorEvents } from "./supervisor-events.ts";
 import { checksText } from "./support/checks-text.ts";
 import type { SupportSources } from "./support/support-files.ts";
-import type { PodVolumes, VolumeEvents } from "./volumes/volumes.ts";
-
-/** The agent's dependencies. `main.ts` passes the real ones. */
-export interface AgentParts {
-  readonly config: Config;
-  readonly version: string;
-  readonly clock: Clock;
-  /** A source of random numbers in [0, 1). */
-  readonly random: () => number;
-  /** New with every start. */
-  readonly sessionId: string;
-  readonly journalKey: JournalKey;
-  readonly reserve: Pick<DiskReserve, "keep">;
-  readonly runtime: ContainerRuntime;
-  readonly network: PodNetwork;
-  readonly networkFiles: NetworkFiles;
-  readonly services: ServiceNetwork;
-  readonly gateway: Gateway;
-  readonly devices: PodDevices;
-  readonly makeVolumes: (events: VolumeEvents) => PodVolumes;
-  /** Makes probes, and the calls of hooks. */
-  readonly probe: RunProbe;
-  readonly hostReader: HostReader;
-  readonly features: HostFeatures;
-  /** The addresses at which others reach this host: one for each family, the preferred one first. */
-  readonly addresses: readonly string[];
-  readonly log: Log;
-  /** The newest lines of the log, for support bundles. Default: none are kept. */
-  readonly recentLog?: RecentLines;
-  readonly damageReports: DamageReports;
-  /** Rejects if the host can't belong to the cluster with this authority. */
-  readonly mayJoin?: (authority: string) => Promise<void>;
-  readonly coordinators?: CoordinatorAddresses;
-  /** The command of the agent's own program, for work that runs in a process of its own. */
-  readonly ownCommand: readonly string[];
-}
+import type { PodVolumes } from "./volumes/volumes.ts";
 
 // A container that ran this long starts over with its back-off, as in Kubernetes.
 const GOOD_RUN_MS = 600_000;
@@ -102,9 +48,7 @@ export class Agent {
   readonly #journal: Journal;
   readonly #capacity: HostCapacity;
   readonly #closing = new AbortController();
-  readonly #outbox = new StatusOutbox();
   readonly #tokens: TokenFiles;
-  readonly #identity: IdentityFiles;
   readonly #reader: AssignmentReader;
   readonly #saver: StateSaver;
   readonly #reporter: NodeReporter;
@@ -114,7 +58,7 @@ export class Agent {
   readonly #diskUpkeep: DiskMaintenance;
   readonly #supervisor: PodSupervisor;
   readonly #prefetcher: ImagePrefetcher;
-  readonly #logs: HostLogs;
+  readonly #logs: NodeLogs;
   readonly #sessions: SessionServer;
   readonly #meter: PodMeter;
   readonly #link: CoordinatorLink;
@@ -127,13 +71,12 @@ export class Agent {
   readonly retryStart = (podUid: string): void => this.#supervisor.retryStart(podUid);
 
   private constructor(parts: AgentParts, opened: OpenedParts) {
-    const { journal, capacity, imageRecords, tokens, identity } = opened;
+    const { journal, capacity, imageRecords, tokens } = opened;
     this.#parts = parts;
     this.#journal = journal;
     this.#capacity = capacity;
     this.#imageRecords = imageRecords;
-    this.#identity = identity;
-    const { clock, log, runtime } = parts;
+    const { clock, log, runtime, identity } = parts;
     this.#tokens = tokens;
     this.#reader = new AssignmentReader(parts.features, tokens, () => identity.authorityPem);
     this.#reader.keepOnly(journal.desired());
@@ -143,8 +86,7 @@ export class Agent {
       onHealth: (problem) => this.#reporter.impaired("states", problem),
     });
     this.#reporter = this.#makeReporter();
-    this.#logs = new HostLogs({
-      ...{ clock, log, dataDir: parts.config.dataDir, limitBytes: parts.config.logs.nodeLimitBytes },
+    this.#logs = parts.makeLogs({
       supervisor: () => this.#supervisor,
       diskIsFull: () => capacity.report().diskPressure.pressure,
     });
@@ -169,7 +111,7 @@ export class Agent {
       ...{ signal: this.#closing.signal, support: () => this.#supportSources() },
     });
     this.#meter = new PodMeter({
-      ...{ clock, scrape, pods: this.#supervisor },
+      ...{ clock, scrape: parts.scrape, pods: this.#supervisor },
       usage: (containerId) => runtime.usage(containerId),
     });
     this.#link = this.#makeLink();
@@ -198,11 +140,8 @@ export class Agent {
   }
 
   static async start(parts: AgentParts): Promise<Agent> {
-    const { config } = parts;
-    await mkdir(config.dataDir, { recursive: true, mode: 0o700 });
-    const opened = await openParts(parts);
-    const agent = new Agent(parts, opened);
-    const { listen } = config.http;
+    const agent = new Agent(parts, await openParts(parts));
+    const { listen } = parts.config.http;
     if (listen) {
       agent.#http = await startHttpServer({
         ...{ listen, problems: () => agent.problems(), metrics: agent.#metrics },
@@ -274,7 +213,7 @@ export class Agent {
         separateStreams: config.logs.streams === "separate",
       },
       events: supervisorEvents({
-        ...{ log, saver: this.#saver, outbox: this.#outbox, reporter: this.#reporter },
+        ...{ log, saver: this.#saver, outbox: this.#parts.outbox, reporter: this.#reporter },
         noteDamage: this.#parts.damageReports.note,
         stateFile: (podUid) => this.#journal.stateFile(podUid),
         stepped: (...step) => this.#metrics.stepped(...step),
@@ -310,7 +249,7 @@ export class Agent {
       clock,
       runtime,
       capacity: this.#capacity,
-      usage: new UsageMeter({ clock, procDir: "/proc", readBusyMs }),
+      usage: this.#parts.hostUsage,
       labels: config.labels,
       addresses,
       networks: () => this.#parts.services.networks(),
@@ -338,23 +277,22 @@ export class Agent {
   }
 
   #makeLink(): CoordinatorLink {
-    const { config, version, sessionId, clock, random, services, gateway, log } = this.#parts;
-    const { nodeName, joinTokenFile: tokenFile } = config;
-    const configured = [config.coordinator, ...config.coordinators];
-    const coordinators = this.#parts.coordinators ?? new CoordinatorAddresses({ configured, random });
+    const { version, sessionId, clock, random, services, gateway, outbox } = this.#parts;
+    const { coordinators, identity: files, mayJoin, openClient, log } = this.#parts;
+    const { nodeName, joinTokenFile: tokenFile } = this.#parts.config;
     return new CoordinatorLink({
-      enroll: coordinators.with({ nodeName, tokenFile, files: this.#identity, mayJoin: this.#parts.mayJoin }),
+      enroll: coordinators.with({ nodeName, tokenFile, files, mayJoin }),
       coordinators,
       agentVersion: version,
       bootId: this.#capacity.bootId,
       journal: this.#journal,
       pods: this.#supervisor,
       reader: this.#reader,
-      outbox: this.#outbox,
       node: this.#reporter,
       meter: this.#meter,
       prefetcher: this.#prefetcher,
-      ...{ clock, random, services, gateway, sessionId },
+      ...{ clock, random, services, gateway, sessionId, outbox },
+      ...(openClient !== undefined && { openClient }),
       removeClaims: (claims) => this.#claimRemover.remove(claims),
       openSession: (request, { client }) => this.#sessions.open(request, client),
       assignmentsHealth: (problem) => this.#assignmentsHealth(problem),

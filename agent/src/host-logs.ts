@@ -7,30 +7,34 @@ import { KEPT_LOGS_DIRECTORY, KeptLogs } from "./logs/kept-logs.ts";
 import { type LoggedContainer, LogRescue } from "./logs/log-rescue.ts";
 import { LogRotator } from "./logs/log-rotator.ts";
 import { SocketStreamReader } from "./logs/stream-reader.ts";
+import type { NodeLogs } from "./node-logs.ts";
 import type { FoundContainer } from "./pods/find-container.ts";
 import { HostPodFiles } from "./pods/host-pod-files.ts";
 import type { PodSupervisor } from "./pods/pod-supervisor.ts";
 
-export interface HostLogsParts {
+export interface HostLogsParts extends LogUsers {
   readonly dataDir: string;
   /** The limit of all logs together. Undefined: a share of the disk. */
   readonly limitBytes: number | undefined;
   readonly clock: Clock;
   readonly log: Log;
+}
+
+/** The parts of the agent that the upkeep of logs depends on. */
+export interface LogUsers {
   readonly supervisor: () => Pick<PodSupervisor, "find" | "statuses">;
   /** Reports whether the disk is nearly full now. */
   readonly diskIsFull: () => boolean;
 }
 
 /** Wires everything that the agent does for the logs of containers. */
-export class HostLogs {
+export class HostLogs implements NodeLogs {
   readonly files: HostPodFiles;
   readonly #parts: HostLogsParts;
   readonly #rotator: LogRotator;
   readonly #upkeep: LogMaintenance;
   readonly #streams: SocketStreamReader;
   readonly #kept: KeptLogs;
-  /** The logs of containers, for readers. */
   readonly containers: ContainerLogs;
 
   constructor(parts: HostLogsParts) {
@@ -78,7 +82,6 @@ export class HostLogs {
     });
   }
 
-  /** Takes over the logs of an earlier run of the agent. */
   async takeOver(): Promise<void> {
     await this.#kept.takeOver();
     await this.files.takeOver().catch((err) => this.#parts.log.error({ event: "logs-not-bounded", err }));
@@ -86,12 +89,10 @@ export class HostLogs {
     this.#upkeep.suspect();
   }
 
-  /** Finds a container whose pod is gone and whose logs are kept. */
   findKept(podUid: string, container: string): FoundContainer | undefined {
     return this.#kept.find(podUid, container);
   }
 
-  /** Must be called when the disk's free space or size changed. */
   diskChanged(): void {
     this.#upkeep.suspect();
   }

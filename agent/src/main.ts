@@ -20,6 +20,7 @@ import type { DriverSocket } from "./driver/driver-socket.ts";
 import type { HostGateway } from "./gateway/host-gateway.ts";
 import { openGateway } from "./gateway/open-gateway.ts";
 import { readHostFeatures } from "./host-features.ts";
+import { hostParts } from "./host-parts.ts";
 import { HostClaim, HostConflict, networkNamespace } from "./host-sharing/host-claim.ts";
 import { holdDataDirectory } from "./instance-lock.ts";
 import type { JournalKey } from "./journal/journal-key.ts";
@@ -84,11 +85,10 @@ async function main(): Promise<void> {
   const runtime = await makeRuntime(config, log);
   const workspaces = await openNodeWorkspaces(config, coordinators, { log, damageReports, journalKey });
   const providers = new Map(workspaces === undefined ? [] : [["workspace", workspaces.provider]]);
+  const given = { config: withWorkspacesLabel(config), clock: systemClock, random: Math.random, log };
   const agent = await Agent.start({
-    config: withWorkspacesLabel(config),
+    ...{ ...hostParts(given), ...given },
     version: VERSION,
-    clock: systemClock,
-    random: Math.random,
     sessionId: randomUUID(),
     ...opened,
     runtime,
@@ -115,7 +115,7 @@ async function main(): Promise<void> {
     hostReader,
     features: await readHostFeatures(config),
     addresses,
-    ...{ log, recentLog, damageReports },
+    ...{ recentLog, damageReports },
     ...{ coordinators, mayJoin: (authority: string) => claim.joins(authority) },
     ownCommand: [process.execPath, process.argv[1] ?? ""],
   });

@@ -6,15 +6,19 @@ import type { Config } from "./config.ts";
 import type { DamageReports } from "./damage-reports.ts";
 import { ImageRecords } from "./images/image-records.ts";
 import { Journal } from "./journal/journal.ts";
+import type { JournalFiles } from "./journal/journal-files.ts";
 import type { JournalKey } from "./journal/journal-key.ts";
 import type { JournalProblem } from "./journal/load-journal.ts";
-import { IdentityFiles } from "./link/node-identity.ts";
+import type { IdentityFiles } from "./link/node-identity.ts";
 import { TokenFiles } from "./link/token-files.ts";
 import { type RebootOutcome, resetAfterReboot } from "./reset-after-reboot.ts";
 
 export interface PartsToOpen extends CapacityParts {
   readonly config: Config;
+  /** The disk of everything that the agent stores except its identity. */
+  readonly files: JournalFiles;
   readonly journalKey: JournalKey;
+  readonly identity: IdentityFiles;
   readonly log: Log;
   readonly damageReports: DamageReports;
 }
@@ -32,24 +36,26 @@ export interface OpenedParts {
   readonly capacity: HostCapacity;
   readonly imageRecords: ImageRecords;
   readonly tokens: TokenFiles;
-  readonly identity: IdentityFiles;
   /** The pods' states of this boot could not be written. */
   readonly unwritten: RebootOutcome["unwritten"];
 }
 
 export async function openParts(parts: PartsToOpen): Promise<OpenedParts> {
-  const { config, clock, log, damageReports } = parts;
+  const { config, clock, files, log, damageReports } = parts;
   const { dataDir } = config;
+  await files.makeDirectory(dataDir);
   const journal = await Journal.open({
     dir: join(dataDir, "journal"),
     key: parts.journalKey,
     signal: new AbortController().signal,
+    files,
   });
   for (const { kind, path, reason } of journal.problems)
     damageReports.note(path, reason, JOURNAL_REMEDIES[kind]);
   const capacity = await openCapacity(parts);
   const { rebooted, unwritten } = await resetAfterReboot({
     journal,
+    files,
     bootId: capacity.bootId,
     bootIdFile: join(dataDir, "boot-id"),
     pendingFile: join(config.runDir, "states-of-last-boot"),
@@ -60,14 +66,15 @@ export async function openParts(parts: PartsToOpen): Promise<OpenedParts> {
   if (unwritten !== undefined) log.error({ event: "states-not-written-after-reboot", err: unwritten.error });
   const imageRecords = await ImageRecords.open({
     dir: join(dataDir, "images"),
+    files,
     nowMs: () => clock.nowMs(),
     onError: (err) => log.warn({ event: "images-not-remembered", err }),
   });
   const tokens = await TokenFiles.open({
     directory: join(config.runDir, "identity-tokens"),
+    files,
     onError: (err) => log.warn({ event: "identity-token-not-kept", err }),
   });
-  const identity = new IdentityFiles(join(dataDir, "identity"));
-  await identity.loadAuthority();
-  return { journal, capacity, imageRecords, tokens, identity, unwritten };
+  await parts.identity.loadAuthority();
+  return { journal, capacity, imageRecords, tokens, unwritten };
 }

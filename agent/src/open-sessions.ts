@@ -1,13 +1,13 @@
 import type { ImagePullOptions } from "@forage/proto/forage/agent/v1/agent";
 import type { Config } from "./config.ts";
 import { oneExamination } from "./examine/one-examination.ts";
-import type { HostLogs } from "./host-logs.ts";
 import { ImagePushes } from "./images/image-push.ts";
 import { ImageReads } from "./images/image-reads.ts";
 import type { ImageRecords } from "./images/image-records.ts";
 import { pacer } from "./images/pacer.ts";
 import { freeBytes } from "./images/used-percent.ts";
 import { SessionServer } from "./link/session-server.ts";
+import type { NodeLogs } from "./node-logs.ts";
 import type { NodeReporter } from "./node-reporter.ts";
 import { describePull } from "./pods/describe-pull.ts";
 import { defaultPullPolicy } from "./pods/image-reference.ts";
@@ -26,7 +26,7 @@ export interface SessionParts {
   readonly ownCommand: readonly string[];
   readonly runtime: ContainerRuntime;
   readonly supervisor: PodSupervisor;
-  readonly logs: HostLogs;
+  readonly logs: NodeLogs;
   readonly records: ImageRecords;
   readonly reporter: NodeReporter;
   readonly support: () => SupportSources;

@@ -1,16 +1,18 @@
-import { readFile, rm } from "node:fs/promises";
+import { basename, dirname } from "node:path";
 import { crc32 } from "node:zlib";
 import { messageOf } from "@forage/common/message-of";
-import { writePrivateFile } from "@forage/identity/private-file";
 import type { Clock } from "./clock.ts";
 import type { NoteDamage } from "./damage-reports.ts";
 import type { Journal } from "./journal/journal.ts";
+import { hostFiles, type JournalFiles } from "./journal/journal-files.ts";
 import { afterReboot } from "./pods/container-memory.ts";
 import { retryUntilDone } from "./pods/retry-until-done.ts";
 import { fromPodState, toPodState } from "./pods/stored-memory.ts";
 
 export interface RebootOptions {
   readonly journal: Journal;
+  /** Default: the host's disk. */
+  readonly files?: JournalFiles;
   /** Changes with every boot of the host. */
   readonly bootId: string;
   /** The file with the boot id to which the journal's states belong. */
@@ -35,8 +37,8 @@ export interface RebootOutcome {
  * what is left of each pod.
  */
 export async function resetAfterReboot(options: RebootOptions): Promise<RebootOutcome> {
-  const { journal, bootId, bootIdFile, nowMs, noteDamage } = options;
-  const before = await readBootId(bootIdFile);
+  const { journal, files = hostFiles, bootId, bootIdFile, nowMs, noteDamage } = options;
+  const before = await readBootId(files, bootIdFile);
   if (before === bootId) return { rebooted: false };
   const states = [...journal.states()];
   if (before === undefined) {
@@ -90,25 +92,37 @@ async function written(
 
 /** The boot id comes last, as it says that all states are of this boot. */
 async function writeAll(pending: Set<string>, options: RebootOptions): Promise<void> {
-  const { journal, bootId, bootIdFile, pendingFile } = options;
+  const { journal, files = hostFiles, bootId, bootIdFile, pendingFile } = options;
   try {
     for (const uid of pending) {
       const state = journal.state(uid);
       if (state !== undefined) await journal.saveState(uid, state);
       pending.delete(uid);
     }
-    await writePrivateFile(bootIdFile, encodeBootId(bootId));
-    await rm(pendingFile, { force: true });
+    await write(files, bootIdFile, encodeBootId(bootId));
+    await files.remove(pendingFile);
   } catch (error) {
     // Without the file, the next agent of this boot resets all states, and reads running containers back from containerd.
-    await writePrivateFile(pendingFile, [encodeBootId(bootId), ...pending].join("\n")).catch(() => undefined);
+    const lines = [encodeBootId(bootId), ...pending];
+    await write(files, pendingFile, lines.join("\n")).catch(() => undefined);
     throw error;
   }
 }
 
+async function write(files: JournalFiles, path: string, text: string): Promise<void> {
+  await files.makeDirectory(dirname(path));
+  await files.write(dirname(path), [{ name: basename(path), bytes: Buffer.from(text) }]);
+}
+
+/** Returns the text of the file, which is empty if it can't be read. */
+async function read(files: JournalFiles, path: string): Promise<string> {
+  return files.read(path).then(String, () => "");
+}
+
 /** Undefined: no agent has reset states in this boot. */
-async function readPending({ bootId, pendingFile }: RebootOptions): Promise<ReadonlySet<string> | undefined> {
-  const [mark, ...uids] = (await readFile(pendingFile, "utf8").catch(() => "")).split("\n");
+async function readPending(options: RebootOptions): Promise<ReadonlySet<string> | undefined> {
+  const { files = hostFiles, bootId, pendingFile } = options;
+  const [mark, ...uids] = (await read(files, pendingFile)).split("\n");
   return mark === encodeBootId(bootId) ? new Set(uids) : undefined;
 }
 
@@ -121,8 +135,8 @@ export function encodeBootId(bootId: string): string {
 }
 
 /** Undefined: there is none that can be read. */
-async function readBootId(path: string): Promise<string | undefined> {
-  const text = await readFile(path, "utf8").catch(() => "");
+async function readBootId(files: JournalFiles, path: string): Promise<string | undefined> {
+  const text = await read(files, path);
   // As older agents wrote it.
   if (/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(text)) return text;
   const bootId = text.slice(0, text.lastIndexOf(" "));

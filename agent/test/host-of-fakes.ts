@@ -22,8 +22,10 @@ import { parsePool } from "../src/devices/parse-pool.ts";
 import { Places } from "../src/gateway/envoy/places.ts";
 import { HostGateway } from "../src/gateway/host-gateway.ts";
 import { openKnownGateway } from "../src/gateway/open-gateway.ts";
+import { hostParts } from "../src/host-parts.ts";
 import { Journal } from "../src/journal/journal.ts";
 import { type JournalKey, loadJournalKey } from "../src/journal/journal-key.ts";
+import { CoordinatorAddresses } from "../src/link/coordinator-addresses.ts";
 import { derOf } from "../src/link/enroll.ts";
 import { IdentityFiles } from "../src/link/node-identity.ts";
 import { FakeNetwork, FakeNetworkHost } from "../src/network/fake.ts";
@@ -200,8 +202,13 @@ export class HostOfFakes {
       return new HostVolumes({ directory, clock: systemClock, events, noteDamage: note, useImages: false });
     };
     const opened: { volumes?: PodVolumes } = {};
+    const given = { config, clock: systemClock, random, log };
     const agent = await Agent.start({
-      ...{ config, version: "0", clock: systemClock, random, sessionId: "session", log },
+      ...{ ...hostParts(given), ...given, version: "0", sessionId: "session" },
+      coordinators: new CoordinatorAddresses({
+        configured: [config.coordinator, ...config.coordinators],
+        random,
+      }),
       ...{ damageReports, ...openedKey, services, gateway, runtime: this.runtime },
       network: new FakeNetwork(this.network),
       networkFiles: new FakeNetworkFiles(),

@@ -7,6 +7,7 @@ import { imageOf } from "./programs.ts";
 import { NAMESPACE } from "./script.ts";
 import type { Secrets } from "./sim-coordinator.ts";
 import { simTime } from "./sim-time.ts";
+import { playTaint, TOLERATION } from "./taint-outage.ts";
 import { Trace } from "./trace.ts";
 import { Violation } from "./violation.ts";
 import { World, type WorldOptions } from "./world.ts";
@@ -30,6 +31,10 @@ export const OUTAGES = [
   "agent-down",
   /** The same, and meanwhile the coordinator's wall clock is set an hour forward. */
   "agent-down-clock-forward",
+  /** A node is tainted, and the wall clock is set forward while its pods tolerate the taint. */
+  "tainted-clock-forward",
+  /** The same, but the clock is set back. */
+  "tainted-clock-back",
 ] as const;
 
 export type Outage = (typeof OUTAGES)[number];
@@ -51,6 +56,7 @@ const LOOK_MS = 500;
 /** Longer than every grace, toleration and back-off together. */
 const AFTERWARDS_MS = 5 * 60_000;
 const AGENT_DOWN_MS = 25_000;
+const CLOCK_JUMP_MS = 3_600_000;
 
 /** One outage of a fleet at rest, after which every container still runs that ran before. From its seed alone. */
 export async function simulateOutage(options: {
@@ -79,13 +85,18 @@ export async function simulateOutage(options: {
 }
 
 async function play(world: World, random: Random, outage: Outage): Promise<void> {
-  for (const name of ["web", "api", "worker"]) world.clients.apply(name, request(name, 1 + random.below(4)));
+  const isTainted = outage === "tainted-clock-forward" || outage === "tainted-clock-back";
+  const tolerations = isTainted ? [TOLERATION] : [];
+  for (const name of ["web", "api", "worker"])
+    world.clients.apply(name, request(name, 1 + random.below(4), tolerations));
   const untilMs = world.time.nowMs() + REST_MS;
   while (whatIsOpen(world) !== undefined || world.rules.state.pods().length === 0) {
     if (world.time.nowMs() >= untilMs) throw new Violation(`no rest to begin with: ${whatIsOpen(world)}`);
     await world.time.runUntil(world.time.nowMs() + 1_000);
   }
   await world.time.runUntil(world.time.nowMs() + random.below(120_000));
+  if (isTainted)
+    return playTaint(world, random, outage === "tainted-clock-forward" ? CLOCK_JUMP_MS : -CLOCK_JUMP_MS);
   const uids = world.rules.state.pods().map(({ record }) => record.uid);
   const lengthMs = 5_000 + random.below(random.chance(0.5) ? 55_000 : 595_000);
   world.trace.add("world", `${outage} for ${lengthMs} ms`);
@@ -131,22 +142,25 @@ function begin(world: World, random: Random, outage: Outage, lengthMs: number): 
         world.diskFull = false;
       };
     case "clock-forward":
-      coordinator.gate.wallJumpMs += 3_600_000;
+      coordinator.gate.wallJumpMs += CLOCK_JUMP_MS;
       disturbLinks(world, random, lengthMs);
       return () => {};
     case "clock-back":
-      coordinator.gate.wallJumpMs -= 3_600_000;
+      coordinator.gate.wallJumpMs -= CLOCK_JUMP_MS;
       disturbLinks(world, random, lengthMs);
       return () => {};
     case "agent-down-clock-forward":
       world.time.schedule(random.below(AGENT_DOWN_MS), () => {
-        coordinator.gate.wallJumpMs += 3_600_000;
+        coordinator.gate.wallJumpMs += CLOCK_JUMP_MS;
       });
       random.pick(nodes).restartAgent(random.below(AGENT_DOWN_MS));
       return () => {};
     case "agent-down":
       random.pick(nodes).restartAgent(random.below(AGENT_DOWN_MS));
       return () => {};
+    case "tainted-clock-forward":
+    case "tainted-clock-back":
+      throw new Error("a taint is played by itself");
     default:
       return outage satisfies never;
   }
@@ -183,10 +197,14 @@ function check(world: World, uids: readonly string[], outage: Outage): void {
     if (!serves(state.node(name))) throw new Violation(`endpoints on ${name} were withdrawn`);
 }
 
-function request(name: string, replicas: number): ApplyResourcesRequest {
+function request(
+  name: string,
+  replicas: number,
+  tolerations: readonly (typeof TOLERATION)[],
+): ApplyResourcesRequest {
   const resources = { requests: { cpu: "250m", memory: "64Mi" } };
   const container = { name: "main", image: imageOf("good", 1), resources };
-  const value = { scaling: { replicas }, container };
+  const value = { scaling: { replicas }, container, podConfig: { tolerations: [...tolerations] } };
   return ApplyResourcesRequest.fromPartial({
     applyId: `apply-${name}`,
     namespace: NAMESPACE,

@@ -20,6 +20,10 @@ export const AGENT_MUTANTS: Readonly<Record<string, AgentMutant>> = {
     module: "agent/src/state-saver.ts",
     caughtBy: /runs again on .* after its outcome was reported/,
   },
+  "removals-not-durable": {
+    module: "agent/src/state-saver.ts",
+    caughtBy: /started on .* after it was removed/,
+  },
   "unsaved-states-stay-unsaved": { module: "agent/src/state-saver.ts", caughtBy: /full-at-.*: / },
 };
 

@@ -33,27 +33,35 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
   "lost-nodes-serve": {
     module: "coordinator/src/endpoints/readiness.ts",
     caughtBy: /must stay/,
-    from: 24,
+    from: 47,
   },
   "forgets-lost-pods": {
     module: `${CONTROL}/workload/plan.ts`,
     caughtBy: /is gone without an order/,
     from: 2,
   },
-  "never-evicts": { module: `${CONTROL}/eviction/eviction-of.ts`, caughtBy: /no rest/, from: 9 },
+  "never-evicts": { module: `${CONTROL}/eviction/eviction-of.ts`, caughtBy: /no rest/, from: 11 },
   "moves-pods": { module: `${CONTROL}/pod-writes.ts`, caughtBy: /moved from/ },
-  "keeps-for-ever": { module: `${CONTROL}/kept-pods/plan.ts`, caughtBy: /no rest.*is kept/, from: 1 },
+  "keeps-for-ever": { module: `${CONTROL}/kept-pods/plan.ts`, caughtBy: /no rest.*is kept/, from: 11 },
   "rollouts-go-on": { module: `${CONTROL}/rollout/progress.ts`, caughtBy: /no rest/ },
-  "blind-placement": { module: "scheduler/src/index.ts", caughtBy: /its pods ask for/ },
-  "careless-writes": { module: "coordinator/src/core.ts", caughtBy: /./ },
-  "silence-is-gone": { module: "coordinator/src/link/reports.ts", caughtBy: /is gone without an order/ },
+  "blind-placement": { module: "scheduler/src/index.ts", caughtBy: /its pods ask for/, from: 4 },
+  "careless-writes": { module: "coordinator/src/core.ts", caughtBy: /./, from: 11 },
+  "silence-is-gone": {
+    module: "coordinator/src/link/reports.ts",
+    caughtBy: /is gone without an order/,
+    from: 5,
+  },
   "failures-complete": { module: `${CONTROL}/job/count.ts`, caughtBy: /have ended well/ },
   "too-many-at-a-time": { module: `${CONTROL}/job/plan.ts`, caughtBy: /at a time|are desired|twice/ },
-  "forbids-nothing": { module: "coordinator/src/model/cron-job.ts", caughtBy: /was started beside/, from: 7 },
+  "forbids-nothing": {
+    module: "coordinator/src/model/cron-job.ts",
+    caughtBy: /was started beside/,
+    from: 24,
+  },
   "ignores-hold-ups": {
     module: "coordinator/src/link/stall-detector.ts",
     caughtBy: /held-up: endpoints .* were withdrawn/,
-    from: 13,
+    from: 158,
     outages: true,
   },
   "withdraws-in-mass-loss": {
@@ -69,13 +77,25 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
   "tolerates-three-seconds": {
     module: "coordinator/src/link/node-limits.ts",
     caughtBy: /agent-down: pod .* is to stop/,
-    from: 31,
+    from: 48,
     outages: true,
   },
   "reads-behind-writes": {
     module: "coordinator/src/link/connect.ts",
     caughtBy: /disk-stall: (?:endpoints .* were withdrawn|pod .* is to stop)/,
-    from: 71,
+    from: 122,
+    outages: true,
+  },
+  "taints-age-by-the-clock": {
+    module: `${CONTROL}/eviction/taint-ages.ts`,
+    caughtBy: /tainted-clock-\w+: pod .* (?:is to stop|stays)/,
+    from: 11,
+    outages: true,
+  },
+  "full-disk-ends-streams": {
+    module: "coordinator/src/link/connect.ts",
+    caughtBy: /disk-full: endpoints .* were withdrawn/,
+    from: 6,
     outages: true,
   },
   "waits-for-the-clock": {
@@ -107,7 +127,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
   "faults-spread": {
     module: "coordinator/src/faults/object-faults.ts",
     caughtBy: /can't go on: .*invalid|a listener of the view failed|no rest/,
-    from: 160,
+    from: 256,
     seeds: 20,
   },
   "full-disk-succeeds": { module: "coordinator/src/core.ts", caughtBy: /is not known any more/, seeds: 20 },
@@ -118,16 +138,11 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     from: 49,
   },
   "stops-nothing": { module: "coordinator/src/link/assignments.ts", caughtBy: /no rest/ },
-  "gives-up": { module: "agent/src/pods/decide/next-step.ts", caughtBy: /no rest/, from: 37 },
+  "gives-up": { module: "agent/src/pods/decide/next-step.ts", caughtBy: /no rest/, from: 51 },
   "forgets-pods": {
     module: "agent/src/recorded-pods.ts",
     caughtBy: /after it was removed|no rest/,
     from: 2,
-  },
-  "removals-not-durable": {
-    module: "agent/src/state-saver.ts",
-    caughtBy: /started on .* after it was removed/,
-    from: 560,
   },
   "writes-without-fence": {
     module: "coordinator/src/store/etcd/prefixed.ts",

@@ -1,6 +1,5 @@
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { makePrivateDirectory, writeFilesDurably } from "../journal/durable-files.ts";
+import { hostFiles, type JournalFiles } from "../journal/journal-files.ts";
 import type { ImageAccess } from "../pods/image-access.ts";
 import { fullForm } from "../runtime/image-reference.ts";
 import type { PushRecords } from "./image-push.ts";
@@ -25,6 +24,8 @@ export interface PushRecord {
 
 export interface ImageRecordsOptions {
   readonly dir: string;
+  /** Default: the host's disk. */
+  readonly files?: JournalFiles;
   readonly nowMs: () => number;
   readonly onError: (error: unknown) => void;
 }
@@ -46,9 +47,10 @@ export class ImageRecords implements ImageAccess, PushRecords {
   }
 
   static async open(options: ImageRecordsOptions): Promise<ImageRecords> {
+    const { dir, files = hostFiles } = options;
     try {
-      await makePrivateDirectory(options.dir);
-      return new ImageRecords(options, parse(await readFile(join(options.dir, FILE), "utf8")));
+      await files.makeDirectory(dir);
+      return new ImageRecords(options, parse((await files.read(join(dir, FILE))).toString()));
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== "ENOENT") options.onError(error);
       return new ImageRecords(options, new Map());
@@ -117,9 +119,10 @@ export class ImageRecords implements ImageAccess, PushRecords {
 
   async #write(): Promise<void> {
     const bytes = Buffer.from(JSON.stringify({ images: Object.fromEntries(this.#records) }));
-    const { dir, onError } = this.#options;
-    await makePrivateDirectory(dir)
-      .then(() => writeFilesDurably(dir, [{ name: FILE, bytes }]))
+    const { dir, files = hostFiles, onError } = this.#options;
+    await files
+      .makeDirectory(dir)
+      .then(() => files.write(dir, [{ name: FILE, bytes }]))
       .catch(onError);
   }
 }

@@ -1,6 +1,6 @@
-import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { IdentityToken } from "@forage/proto/forage/agent/v1/agent";
+import { hostFiles, type JournalFiles } from "../journal/journal-files.ts";
 import type { TokenStore } from "./assignment-reader.ts";
 
 const SAFE_NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,199}$/;
@@ -8,6 +8,8 @@ const SAFE_NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,199}$/;
 export interface TokenFilesOptions {
   /** A directory on tmpfs. Created if missing, accessible to root only. */
   readonly directory: string;
+  /** Default: the host's disk. */
+  readonly files?: JournalFiles;
   readonly onError: (error: unknown) => void;
 }
 
@@ -17,23 +19,26 @@ export interface TokenFilesOptions {
  */
 export class TokenFiles implements TokenStore {
   readonly #options: TokenFilesOptions;
+  readonly #files: JournalFiles;
   readonly #tokens: Map<string, IdentityToken>;
   #writing: Promise<void> = Promise.resolve();
 
   private constructor(options: TokenFilesOptions, tokens: Map<string, IdentityToken>) {
     this.#options = options;
+    this.#files = options.files ?? hostFiles;
     this.#tokens = tokens;
   }
 
   /** Loads the tokens. Unreadable ones are left out, and the coordinator sends them again. */
   static async open(options: TokenFilesOptions): Promise<TokenFiles> {
+    const { directory, files = hostFiles } = options;
     const tokens = new Map<string, IdentityToken>();
     try {
-      await mkdir(options.directory, { recursive: true, mode: 0o700 });
-      for (const name of await readdir(options.directory)) {
-        const token = await read(join(options.directory, name));
+      await files.makeDirectory(directory);
+      for (const name of await files.list(directory)) {
+        const token = await read(files, join(directory, name));
         if (token !== undefined && SAFE_NAME.test(name)) tokens.set(name, token);
-        else await rm(join(options.directory, name), { force: true });
+        else await files.remove(join(directory, name));
       }
     } catch (error) {
       options.onError(error);
@@ -52,14 +57,13 @@ export class TokenFiles implements TokenStore {
   set(podUid: string, token: IdentityToken): void {
     if (!SAFE_NAME.test(podUid)) return;
     this.#tokens.set(podUid, token);
-    this.#write(async (path) => {
-      await writeFile(`${path}.tmp`, IdentityToken.encode(token).finish(), { mode: 0o600 });
-      await rename(`${path}.tmp`, path);
-    }, podUid);
+    const bytes = IdentityToken.encode(token).finish();
+    this.#change(() => this.#files.write(this.#options.directory, [{ name: podUid, bytes }]));
   }
 
   delete(podUid: string): void {
-    if (this.#tokens.delete(podUid)) this.#write((path) => rm(path, { force: true }), podUid);
+    if (!this.#tokens.delete(podUid)) return;
+    this.#change(() => this.#files.remove(join(this.#options.directory, podUid)));
   }
 
   /** Waits for what is still being written. */
@@ -67,15 +71,14 @@ export class TokenFiles implements TokenStore {
     await this.#writing;
   }
 
-  #write(change: (path: string) => Promise<void>, podUid: string): void {
-    const path = join(this.#options.directory, podUid);
-    this.#writing = this.#writing.then(() => change(path)).catch(this.#options.onError);
+  #change(change: () => Promise<void>): void {
+    this.#writing = this.#writing.then(change).catch(this.#options.onError);
   }
 }
 
-async function read(path: string): Promise<IdentityToken | undefined> {
+async function read(files: JournalFiles, path: string): Promise<IdentityToken | undefined> {
   try {
-    const token = IdentityToken.decode(await readFile(path));
+    const token = IdentityToken.decode(await files.read(path));
     return token.token === "" ? undefined : token;
   } catch {
     return undefined;
