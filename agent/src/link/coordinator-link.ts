@@ -29,6 +29,7 @@ import { notRenewed } from "./not-renewed.ts";
 import { renewIdentity } from "./renew.ts";
 import { type StreamOptions, serveStream } from "./serve-stream.ts";
 import type { StatusOutbox } from "./status-outbox.ts";
+import { StreamWait } from "./stream-wait.ts";
 
 export interface LinkOptions {
   readonly enroll: EnrollOptions;
@@ -269,14 +270,11 @@ export class CoordinatorLink {
     const draw = random();
     let waitMs = Math.max(leastMs, renewAtMs(identity.pair, draw, NODE_RENEW_AT) - clock.nowMs());
     let isAsked = false;
+    const wait = new StreamWait(current.ended);
     while (!signal.aborted) {
-      const waiting = new AbortController();
-      const wakers = [signal, waiting.signal, ...(isAsked ? [] : [current.asked])];
       const endsMs = clock.monotonicMs() + Math.max(0, waitMs);
       const restMs = Math.min(Math.max(0, waitMs), this.#lookMs());
-      await Promise.race([current.ended, pause(clock, restMs, AbortSignal.any(wakers))]).finally(() =>
-        waiting.abort(),
-      );
+      await wait.pause(clock, restMs, isAsked ? [signal] : [signal, current.asked]);
       if (signal.aborted) return undefined;
       const nowMs = clock.monotonicMs();
       if (nowMs >= (this.#redrawAtMs ?? Number.POSITIVE_INFINITY)) return "redraw";
