@@ -5,11 +5,14 @@ import { parseArgs } from "node:util";
 import { bundlePrograms, PROGRAMS } from "./bundling/bundle-programs.ts";
 import { readSources } from "./imports/read-sources.ts";
 import { HOST_KINDS, labMissingVariable, testedKinds } from "./lab-hosts/host-kinds.ts";
+import { ensurePreviousPackages, findPreviousVersion } from "./lab-hosts/previous-version.ts";
 import { ensureEnvoy } from "./lib/envoy.ts";
+import { ensureEtcd } from "./lib/etcd-server.ts";
 import { installMissing, TEST_TOOLS, TOOLS } from "./lib/host-tools.ts";
 import { ensureNerdctl } from "./lib/nerdctl.ts";
 import { ensureS3Program } from "./lib/s3-server.ts";
 import { SetupError } from "./lib/setup-error.ts";
+import { FIRST_VERSION } from "./system/lab-fleet.ts";
 import { tryLab } from "./system/try-lab.ts";
 import { changedFiles } from "./tests/changed-files.ts";
 import { changedTestFiles } from "./tests/changed-test-files.ts";
@@ -21,14 +24,22 @@ const root = join(import.meta.dirname, "..");
 /** Files that run containers wait for most of their time. */
 const HOSTS_PER_PROCESSOR = 2;
 
-/** The tests of booted hosts. They need an image, which can be built only outside the networks of tests. */
+/** It upgrades from the previous version and uses etcd. Both can be downloaded only outside the networks of tests. */
+const LONG_LAB_TEST = "hack/e2e/lab-long.e2e.test.ts";
+/**
+ * The tests of booted hosts. They need an image, which can be built only outside the networks of tests. Those that take longest start
+ * first, so that two at a time end together.
+ */
 const LAB_TESTS: readonly string[] = [
+  LONG_LAB_TEST,
   "hack/e2e/lab.e2e.test.ts",
-  "hack/e2e/lab-command.e2e.test.ts",
   "hack/e2e/lab-faults.e2e.test.ts",
+  "hack/e2e/lab-command.e2e.test.ts",
 ];
 /** Booted hosts wait for most of their time. Those of two files are as many as two processors can boot. */
 const LABS_AT_ONCE = 2;
+/** The time for one file with all kinds of hosts. Those with a kernel of their own are several times slower. */
+const LAB_FULL_LIMIT_MS = 90 * 60_000;
 /** The tests on hosts that start an S3 server. Its program can be downloaded only outside the networks of tests. */
 const S3_TESTS: readonly string[] = ["hack/e2e/workspaces.e2e.test.ts"];
 
@@ -44,7 +55,7 @@ async function main(): Promise<boolean> {
   const both = values.unit === values.e2e;
   const isLabFull = values["lab-full"] ?? false;
   const { unit, processes, computing, onHosts, alone } = await selected(positionals, base);
-  const onLabs = alone.filter((path) => LAB_TESTS.includes(path));
+  const onLabs = LAB_TESTS.filter((path) => alone.includes(path));
   const e2e = both || values.e2e;
   const groups: TestGroup[] = [
     {
@@ -65,7 +76,13 @@ async function main(): Promise<boolean> {
       concurrency: 1,
       ownNetwork: true,
     },
-    { name: "tests of booted hosts", files: e2e ? onLabs : [], concurrency: LABS_AT_ONCE, ownNetwork: true },
+    {
+      name: "tests of booted hosts",
+      files: e2e ? onLabs : [],
+      concurrency: LABS_AT_ONCE,
+      ownNetwork: true,
+      ...(isLabFull && { limitMs: LAB_FULL_LIMIT_MS }),
+    },
   ];
   if (groups.every(({ files, beside }) => files.length === 0 && !beside?.files.length)) {
     if (base !== undefined) return true;
@@ -75,8 +92,12 @@ async function main(): Promise<boolean> {
   if (e2e && onHosts.some((path) => S3_TESTS.includes(path))) await ensureS3Program({ report });
   let skipped: readonly string[] = [];
   if (e2e && onLabs.length > 0) {
-    if (isLabFull) process.env.FORAGE_LAB_KINDS = HOST_KINDS.join(" ");
+    if (isLabFull) {
+      process.env.FORAGE_LAB_KINDS ??= HOST_KINDS.join(" ");
+      process.env.FORAGE_LAB_FULL = "1";
+    }
     skipped = await prepareLab();
+    if (isLabFull && onLabs.includes(LONG_LAB_TEST)) skipped = [...skipped, ...(await prepareLong())];
   }
   const passed = await runTests(root, groups);
   skipped.forEach(report);
@@ -129,6 +150,16 @@ async function prepareLab(): Promise<readonly string[]> {
   }
   skipped.forEach(report);
   return skipped;
+}
+
+/** Returns a line for each part of the long tests that is left out, with the reason. */
+async function prepareLong(): Promise<readonly string[]> {
+  await ensureEtcd({ report });
+  const previous = await findPreviousVersion(root);
+  if (typeof previous === "string") return [`the upgrade from the previous version is skipped: ${previous}`];
+  report(`packages of the previous version, ${previous.name}`);
+  await ensurePreviousPackages(root, previous, FIRST_VERSION);
+  return [];
 }
 
 async function prepareHost(): Promise<void> {

@@ -36,9 +36,16 @@ export function keepPackages(lab: Lab): void {
 
 /** Offers the kept packages to the hosts instead of the present ones. */
 export async function offerKeptPackages(lab: Lab): Promise<void> {
-  removePackages(lab.path("packages"));
-  copyPackages(lab.path("kept-packages"), lab.path("packages"));
-  await writePackageIndex(lab.path("packages"));
+  await offerPackages(lab, lab.path("kept-packages"));
+}
+
+/** Offers the packages of the directory to the hosts, with those of Debian that they need, instead of the present ones. */
+export async function offerPackages(lab: Lab, from: string): Promise<void> {
+  const dir = lab.path("packages");
+  copyDependencies(await ensureHostImage(() => {}), dir);
+  removePackages(dir);
+  copyPackages(from, dir);
+  await writePackageIndex(dir);
 }
 
 /** Another version stays out of the index, so that an upgrade has one way to go. */

@@ -1,6 +1,12 @@
 import { join } from "node:path";
 import { showProgress } from "../instance/progress.ts";
-import { joinLine, keepPackages, providePackages, usePackages } from "../lab-hosts/install-fleet.ts";
+import {
+  joinLine,
+  keepPackages,
+  offerPackages,
+  providePackages,
+  usePackages,
+} from "../lab-hosts/install-fleet.ts";
 import { Lab } from "../lab-hosts/lab.ts";
 import { planHosts } from "../lab-hosts/lab-plan.ts";
 import { loadImage } from "../lab-hosts/load-image.ts";
@@ -19,7 +25,7 @@ export const NODE_PORT = 30_080;
 /** The longest that one command on a host, and one test, may take: far more than on a busy machine. */
 export const LIMIT_MS = 480_000;
 
-const CHECKOUT = join(import.meta.dirname, "..", "..");
+export const CHECKOUT = join(import.meta.dirname, "..", "..");
 const AGENTS = 3;
 export const FIRST_VERSION = "0.1.0";
 const BACKUPS = "/var/lib/forage/coordinator/backups";
@@ -43,13 +49,14 @@ export class LabFleet {
     this.#release = release;
   }
 
-  /** Boots bare hosts of the kind, which can install the packages of this checkout. */
-  static async boot(kind: string): Promise<LabFleet> {
+  /** Boots bare hosts of the kind, which can install the packages of the directory. Default: those of this checkout. */
+  static async boot(kind: string, packages?: string): Promise<LabFleet> {
     const { name: labName, release } = await claimLab();
     try {
       const lab = await Lab.create(labName, kind, planHosts({ count: AGENTS, coordinatorOwnHost: true }));
       await lab.driver.prepare(() => {});
-      await providePackages(lab, CHECKOUT, FIRST_VERSION, QUIET);
+      if (packages === undefined) await providePackages(lab, CHECKOUT, FIRST_VERSION, QUIET);
+      else await offerPackages(lab, packages);
       await Promise.all(lab.hosts.map(({ name }) => lab.boot(name)));
       for (const host of lab.hosts) await usePackages(lab, host);
       return new LabFleet(lab, release);

@@ -14,6 +14,8 @@ export interface TestGroup {
   readonly concurrency: number;
   /** Each file has a network of its own, so that ports, rules and sysctls of files that run at the same time are apart. */
   readonly ownNetwork?: boolean;
+  /** The time for one file. Default: 10 minutes. */
+  readonly limitMs?: number;
   /**
    * Files that only compute. They run beside this group and later ones with the processor time that those leave, and are shown after
    * all groups.
@@ -93,7 +95,7 @@ export function runsOf(
 ): readonly AsyncGenerator<TestEvent>[] {
   const started: AsyncIterable<unknown>[] = [];
   const runs = groups.map(async function* (group, at) {
-    const { files, concurrency, ownNetwork = false, beside } = group;
+    const { files, concurrency, ownNetwork = false, limitMs = TEST_LIMIT_MS, beside } = group;
     const alone = groups.slice(at).every((later) => later.files.length === 0);
     if (beside !== undefined) {
       const timeout = alone ? TEST_LIMIT_MS : TEST_LIMIT_BESIDE_MS;
@@ -101,7 +103,7 @@ export function runsOf(
       started.push(start(root, beside.files, { concurrency: beside.concurrency, timeout, execArgv }));
     }
     const execArgv = ownNetwork ? ["--import", OWN_NETWORK] : [];
-    for await (const event of start(root, files, { concurrency, timeout: TEST_LIMIT_MS, execArgv }))
+    for await (const event of start(root, files, { concurrency, timeout: limitMs, execArgv }))
       yield event as TestEvent;
   });
   const rest = async function* () {

@@ -25,6 +25,7 @@ test("files that measure run alone, and each of the list is there", () => {
     "agent/test/driver/tasks.e2e.test.ts",
     "hack/e2e/lab-command.e2e.test.ts",
     "hack/e2e/lab-faults.e2e.test.ts",
+    "hack/e2e/lab-long.e2e.test.ts",
     "hack/e2e/lab.e2e.test.ts",
   ]);
 });

@@ -19,6 +19,7 @@ const ALONE: Readonly<Record<string, string>> = {
   "agent/test/driver/tasks.e2e.test.ts": "measures the share of a processor that a container gets",
   "hack/e2e/lab-command.e2e.test.ts": "boots a host, and compares what is on the machine before and after",
   "hack/e2e/lab-faults.e2e.test.ts": "boots four hosts; two files of booted hosts run at a time",
+  "hack/e2e/lab-long.e2e.test.ts": "boots four hosts; two files of booted hosts run at a time",
   "hack/e2e/lab.e2e.test.ts": "boots four hosts; two files of booted hosts run at a time",
 };
 
