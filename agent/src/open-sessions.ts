@@ -44,6 +44,7 @@ export function openSessions(parts: SessionParts): SessionServer {
     find: (podUid, container) => logs.findKept(podUid, container) ?? supervisor.find(podUid, container),
     readLog: (of, options, signal) => logs.containers.read(of, options, signal),
     openInput: inputOpener(async (id, signal) => (await runtime.inspect(id, signal))?.pid),
+    exitCodeOf: (podUid, run) => supervisor.exitCodeOf(podUid, run),
     nowMs: () => parts.support().clock.nowMs(),
     exec: (id, options, signal) => runtime.exec(id, options, signal),
     networkOf: (podUid) => supervisor.sandboxOf(podUid)?.namespacePath,

@@ -57,9 +57,11 @@ describe("attach", LIMIT, () => {
     assert.deepEqual(started?.frame?.$case === "start" && started.frame.value.options, options);
   });
 
-  test("without input it ends with the container", async () => {
-    fake.answers.exec = (call) => onStart(call, () => finish(call, 0));
-    assert.equal((await forage("attach web-1 --no-stdin", "")).exitCode, 0);
+  test("without input it ends with the container, with its exit code", async () => {
+    for (const code of [0, 7]) {
+      fake.answers.exec = (call) => onStart(call, () => finish(call, code));
+      assert.equal((await forage("attach web-1 --no-stdin", "")).exitCode, code);
+    }
     const refused = await forage("attach web-1 --no-stdin --detach-keys a", "");
     assert.match(refused.stderr, /--detach-keys is for input/);
   });

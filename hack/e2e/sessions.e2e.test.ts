@@ -106,7 +106,7 @@ describe("sessions with real containers", { concurrency: false }, () => {
   });
 
   test("attach: lines reach the container's own program, and keys end the command only", LIMIT, async (t) => {
-    const command = ["sh", "-c", "while read line; do echo got $line; done"];
+    const command = ["sh", "-c", "while read line; do echo got $line; [ $line != end ] || exit 7; done"];
     const container = { name: "main", image: host.image, command, stdin: true };
     const containerService = { scaling: { replicas: 1 }, container };
     const manifest = JSON.stringify({ namespace: "e2e", resources: [{ name: "reader", containerService }] });
@@ -121,6 +121,18 @@ describe("sessions with real containers", { concurrency: false }, () => {
       terminal.type("\x1d\r");
       assert.equal(await terminal.exitCode, 0, terminal.screen);
     }
+    // Two clients share the input, and each ends with the container.
+    const size = { columns: 80, rows: 24 };
+    const clients = [1, 2].map(
+      () => new Terminal(forage, ["attach", reader, "-n", "e2e"], { env: env(), ...size }),
+    );
+    for (const client of clients) t.after(() => client.kill());
+    for (const [index, client] of clients.entries()) {
+      client.type(`from-${index}\r`);
+      for (const other of clients) await other.shows(`got from-${index}`);
+    }
+    clients[0]?.type("end\r");
+    for (const client of clients) assert.equal(await client.exitCode, 7, client.screen);
     const { child, said } = start(["attach", pod, "-n", "e2e"]);
     await waitFor(() => said().includes("has no open standard input"), { what: "a note", limitMs: 60_000 });
     child.kill("SIGINT");

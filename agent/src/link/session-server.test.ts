@@ -100,6 +100,7 @@ function aHost(change: Partial<SessionHost> = {}): SessionHost {
     },
     exec: unused,
     openInput: unused,
+    exitCodeOf: unused,
     nowMs: () => 0,
     dial: async () => new PassThrough(),
     copy: unused,

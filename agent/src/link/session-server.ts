@@ -29,7 +29,7 @@ import { serveSupport } from "../sessions/serve-support.ts";
 import type { Session } from "../sessions/session.ts";
 
 /** The subjects of sessions. */
-export interface SessionHost extends Pick<AttachSources, "openInput" | "nowMs"> {
+export interface SessionHost extends Pick<AttachSources, "openInput" | "exitCodeOf" | "nowMs"> {
   /**
    * Finds the container of a pod; an empty name means the main container. Returns undefined if the pod or container doesn't
    * exist.

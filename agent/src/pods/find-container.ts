@@ -27,3 +27,26 @@ export function findContainer(
   const input = spec.tty ? "terminal" : spec.stdin ? "pipe" : undefined;
   return { container: spec.name, attempt, ...(live && { id: live.id }), ...(input && { input }) };
 }
+
+/** A run of a container, by the number of its attempt. */
+export interface ContainerRun {
+  readonly container: string;
+  readonly attempt: number;
+}
+
+/** Returns the exit code of a run that has ended. Undefined if it has not, or if its exit code is not known (any more). Pure. */
+export function exitCodeOf(
+  { pod, memory }: { readonly pod: Pod; readonly memory: PodMemory },
+  { container, attempt }: ContainerRun,
+  observer: Pick<RuntimeObserver, "containersOf">,
+): number | undefined {
+  const observed = observer
+    .containersOf(pod.uid)
+    .find((it) => it.container === container && it.attempt === attempt);
+  if (observed?.state === "running") return undefined;
+  if (observed?.exitCode !== undefined) return observed.exitCode;
+  const known = memory.containers[container];
+  // The end of the newest run is remembered until the next run ends.
+  const lastEnded = known?.phase === "ended" ? known.attempt : (known?.attempt ?? 0) - 1;
+  return lastEnded === attempt ? known?.lastTermination?.exitCode : undefined;
+}

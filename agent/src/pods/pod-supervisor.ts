@@ -8,7 +8,7 @@ import { hostSandbox } from "./act/run-step.ts";
 import { afterRecovery } from "./after-recovery.ts";
 import type { PodStatus } from "./decide/pod-status.ts";
 import type { PodView } from "./decide/pod-view.ts";
-import { type FoundContainer, findContainer } from "./find-container.ts";
+import { type ContainerRun, exitCodeOf, type FoundContainer, findContainer } from "./find-container.ts";
 import { type HostUse, hostUseOf } from "./host-use.ts";
 import { ImageStore } from "./image-store.ts";
 import { knownPods, type RememberedPod } from "./known-pods.ts";
@@ -209,6 +209,12 @@ export class PodSupervisor {
   find(podUid: string, container: string): FoundContainer | undefined {
     const loop = this.#loops.get(podUid);
     return loop && findContainer(loop, container, this.#observer);
+  }
+
+  /** Returns the exit code of a container's run that has ended. Undefined if it is not known. */
+  exitCodeOf(podUid: string, run: ContainerRun): number | undefined {
+    const loop = this.#loops.get(podUid);
+    return loop && exitCodeOf(loop, run, this.#observer);
   }
 
   /** Returns the pod's sandbox with its ports; undefined while it has no network. */

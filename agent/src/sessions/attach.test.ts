@@ -11,7 +11,7 @@ import type { InputTaker } from "./session.ts";
 
 const { signal } = new AbortController();
 
-async function attached(input: "pipe" | "terminal" | undefined, stdin: boolean) {
+async function attached(input: "pipe" | "terminal" | undefined, stdin: boolean, exitCode = 0) {
   const written: string[] = [];
   const taken: string[] = [];
   let taker: InputTaker = {};
@@ -20,6 +20,8 @@ async function attached(input: "pipe" | "terminal" | undefined, stdin: boolean) 
   };
   const sources: AttachSources = {
     nowMs: () => 5_000,
+    exitCodeOf: (podUid, { container, attempt }) =>
+      podUid === "p1" && container === "web" && attempt === 1 && exitCode >= 0 ? exitCode : undefined,
     readLog: async function* (_of, { follow, sinceMs }) {
       await taker.data?.(Buffer.from("ping"));
       yield Buffer.from(`follows ${follow} since ${sinceMs}`);
@@ -48,6 +50,11 @@ test("passes input on, and follows the output until the container ends", async (
   assert.deepEqual(written, ["stdout follows true since 5000"]);
   assert.deepEqual(taken, ["ping", "closed"]);
   assert.deepEqual(end, { exitCode: 0, error: "" });
+});
+
+test("ends with the container's exit code, and fails if that is not known", async () => {
+  assert.deepEqual((await attached("pipe", true, 7)).end, { exitCode: 7, error: "" });
+  await assert.rejects(attached("pipe", true, -1), /its exit code is not known/);
 });
 
 for (const [what, input, stdin, note] of [

@@ -1,22 +1,25 @@
 import type { ExecOptions, SessionEnd } from "@forage/proto/forage/agent/v1/agent";
+import type { ContainerRun } from "../pods/find-container.ts";
 import type { ContainerInput, OpenInput } from "./container-input.ts";
 import type { ReadLog } from "./serve-logs.ts";
-import { ENDED_WELL, type Session } from "./session.ts";
+import type { Session } from "./session.ts";
 
 export interface AttachSources {
   readonly readLog: ReadLog;
   readonly openInput: OpenInput;
+  /** Returns the exit code of a container's run that has ended. Undefined if it is not known. */
+  readonly exitCodeOf: (podUid: string, run: ContainerRun) => number | undefined;
   readonly nowMs: () => number;
 }
 
 /**
- * Follows the output of a container's own program, and passes input on to it. Ends with the container. Where no input can be passed on, a
- * line on stderr says so.
+ * Follows the output of a container's own program, and passes input on to it. Ends with the container and with its exit code. Where no
+ * input can be passed on, a line on stderr says so.
  */
 export async function serveAttach(
   { podUid, found, writer, signal, readInput }: Session,
   { stdin }: Pick<ExecOptions, "stdin">,
-  { readLog, openInput, nowMs }: AttachSources,
+  { readLog, openInput, exitCodeOf, nowMs }: AttachSources,
 ): Promise<SessionEnd> {
   const { id, container, attempt, input: kind } = found;
   if (id === undefined) throw new Error(`container ${container} is not running`);
@@ -32,7 +35,9 @@ export async function serveAttach(
     for await (const data of readLog(of, options, signal)) await writer.data("stdout", data);
     // The reader ends without an error. The signal carries the reason.
     signal.throwIfAborted();
-    return ENDED_WELL;
+    const exitCode = exitCodeOf(podUid, { container, attempt });
+    if (exitCode !== undefined) return { exitCode, error: "" };
+    throw new Error(`container ${container} has ended, and its exit code is not known`);
   } finally {
     input?.close();
   }

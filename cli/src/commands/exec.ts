@@ -5,6 +5,7 @@ import { contextOf, withCoordinator } from "../context.ts";
 import { CliError, type CliErrorCode } from "../errors.ts";
 import { EXIT } from "../exit-code.ts";
 import { runExec } from "../session/exec.ts";
+import { toExitCode } from "../session/to-exit-code.ts";
 import { findPod } from "./find.ts";
 import { podName } from "./pod-name.ts";
 
@@ -57,8 +58,3 @@ export const exec = defineCommand({
     }
   },
 });
-
-/** A process can end with 0 to 255; anything else must at least not look like success. */
-function toExitCode(code: number): number {
-  return code >= 0 && code <= 255 ? code : EXIT.execFailed;
-}
