@@ -86,6 +86,7 @@ const WALL_CLOCK_SUMS: Readonly<Record<string, string>> = {
   "coordinator/src/plan/plan-apply.ts": "virtual time",
   "coordinator/src/rpc/token-watch.ts": "API tokens expire by the wall clock; the wait has a cap",
   "coordinator/src/store/conformance/fixture.ts": "the monotonic clock of a test",
+  "coordinator/src/support/coordinator-files.ts": "grpc-js takes deadlines as times of the wall clock",
   "coordinator/src/store/etcd/etcd-client.ts": "grpc-js takes deadlines as times of the wall clock",
   "coordinator/src/support/examine-nodes.ts": "shows how far a node's clock is ahead",
   "coordinator/src/what-if/try-out.ts": "virtual time",
