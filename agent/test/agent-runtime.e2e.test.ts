@@ -57,11 +57,13 @@ describe("the agent and its runtime", { concurrency: false }, () => {
       const before = await agent.containers();
       await host.containerd.stopDaemon();
       await agent.until("the log reports that the runtime is away", () =>
-        /"part":"events".*impaired/.test(agent.log()),
+        /"event":"host-part-impaired","part":"events"/.test(agent.log()),
       );
       for (const { pid } of before) assert.doesNotThrow(() => kill(pid, 0));
       await startContainerd({ dir: join(host.dir, "c") });
-      await agent.until("events come again", () => /"part":"events".*works-again/.test(agent.log()));
+      await agent.until("events come again", () =>
+        /"event":"host-part-works-again","part":"events"/.test(agent.log()),
+      );
       await agent.untilReady("one", "two");
       assert.deepEqual(await agent.containers(), before);
       for (const uid of ["one", "two"]) assert.equal(statusOf(uid).containers[0]?.restartCount, 0);

@@ -95,6 +95,20 @@ test(
   },
 );
 
+test("a page of events begins with those that are kept", LIMIT, async (t) => {
+  const { world, browser } = await aBrowser(t, "viewer", ["shop"]);
+  await HollowAgent.start(world);
+  await world.forage().applyResources(aRequest("a1", [aContainerService("web")]));
+  const response = await browser.get("api/events?namespace=shop&kind=container_service&name=web");
+  assert.equal(response.status, 200);
+  let text = "";
+  for await (const chunk of response.body ?? []) {
+    text += Buffer.from(chunk).toString();
+    if (text.includes("RolloutStarted")) break;
+  }
+  assert.match(text, /^data: \[\{.*"RolloutStarted"/m);
+});
+
 test("the live stream has what the token may see, and ends with the token", LIMIT, async (t) => {
   const { world, browser, token } = await aBrowser(t, "viewer", ["shop"]);
   await HollowAgent.start(world);

@@ -54,7 +54,9 @@ test("repeats a deletion that failed, which holds up no other", async (t) => {
   stuck.add("a");
   await settle();
   assert.deepEqual(removed, ["b"]);
-  assert.deepEqual(warned, [{ workspace: "a", reason: "a is stuck" }]);
+  assert.deepEqual(warned, [
+    { event: "workspace-remains-not-deleted", workspace: "a", reason: "a is stuck" },
+  ]);
   stuck.clear();
   await settle();
   assert.deepEqual(removed, ["b"]);

@@ -236,18 +236,22 @@ function events(c: Bound, options: DashboardRouteOptions): Response {
   const context = contextFor(c, "watchEvents", who.caller);
   assertMayCall(who.caller, context.method, request);
   const { signal, end } = options.streams.begin(who, context.signal);
-  const handler = options.handlers.watchEvents as WatchHandler;
-  const body = eventStream(handler(request, { ...context, signal }), eventBlock, {
+  const batches = batchesOf(options.handlers.watchEvents, request, { ...context, signal });
+  const body = eventStream(batches, eventBlock, {
     schedule: options.schedule,
     end,
   });
   return c.body(body, 200, EVENT_STREAM_HEADERS);
 }
 
-type WatchHandler = (
+async function* batchesOf(
+  handler: OperatorHandlers["watchEvents"],
   request: WatchEventsRequest,
   context: CallContext,
-) => AsyncGenerator<WatchEventsResponse>;
+): AsyncGenerator<WatchEventsResponse> {
+  if (!("frames" in handler)) throw new Error("the watchers of events share no messages");
+  for await (const bytes of handler.frames(request, context)) yield WatchEventsResponse.decode(bytes);
+}
 
 function eventBlock(batch: WatchEventsResponse): string {
   const { events: items = [] } = WatchEventsResponse.toJSON(batch) as {

@@ -112,7 +112,7 @@ async function addressOf(child: ChildProcess): Promise<string> {
     const timer = setTimeout(() => fail("did not start in time"), START_LIMIT_MS);
     const read = (text: string): void => {
       log += text;
-      const up = log.split("\n").find((line) => line.includes('"coordinator is up"'));
+      const up = log.split("\n").find((line) => line.includes('"coordinator-started"'));
       if (up === undefined) return;
       clearTimeout(timer);
       const { grpc } = JSON.parse(up) as { grpc: { host: string; port: number } };

@@ -1,7 +1,12 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { UpdateStrategy } from "@forage/proto/forest/v1/forage";
-import { canarySize, updateLimits } from "./update-limits.ts";
+import { canarySize, countedSurge, updateLimits } from "./update-limits.ts";
+
+test("a stored surge that is no number does not count against quotas", () => {
+  const strategy = UpdateStrategy.fromPartial({ type: "RollingUpdate", rollingUpdate: { maxSurge: "many" } });
+  assert.equal(countedSurge(strategy, 4), 0);
+});
 
 describe("how far a rolling update may go", () => {
   for (const [maxSurge, maxUnavailable, replicas, surge, unavailable] of [

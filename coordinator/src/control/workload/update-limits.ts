@@ -34,7 +34,8 @@ export function updateLimits(strategy: UpdateStrategy | undefined, replicas: num
 export function countedSurge(strategy: UpdateStrategy | undefined, pods: number): number {
   const [own, usual] = [updateLimits(strategy, pods), updateLimits(undefined, pods)];
   if (own.type === "Recreate" || usual.type === "Recreate") return 0;
-  return Math.max(0, own.surge - usual.surge);
+  // A record of an earlier version may hold a share that is no number.
+  return Number.isNaN(own.surge) ? 0 : Math.max(0, own.surge - usual.surge);
 }
 
 /** Returns the number of pods of a canary: at least one, at most all. */
