@@ -143,8 +143,8 @@ export class LogRotator {
   }
 
   async #lineSince(log: BoundedLog, sinceMs: number): Promise<number> {
-    await log.note();
-    const { begin, end } = await log.file.bounds();
+    // What comes from here on is newer than all that is noted, so that the end is the one that was noted.
+    const { begin, end } = (await log.note()) ?? (await log.file.bounds());
     const position = positionSince(await log.times.all(), sinceMs, begin);
     return position === undefined ? end : findLine(log.file, position);
   }

@@ -19,7 +19,7 @@ async function attached(input: "pipe" | "terminal" | undefined, stdin: boolean, 
     data: async (name, data) => void written.push(`${name} ${Buffer.from(data)}`),
   };
   const sources: AttachSources = {
-    nowMs: () => 5_000,
+    nowMs: () => 5_010,
     exitCodeOf: (podUid, { container, attempt }) =>
       podUid === "p1" && container === "web" && attempt === 1 && exitCode >= 0 ? exitCode : undefined,
     readLog: async function* (_of, { follow, sinceMs }) {

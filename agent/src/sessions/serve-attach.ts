@@ -23,7 +23,7 @@ export async function serveAttach(
 ): Promise<SessionEnd> {
   const { id, container, attempt, input: kind } = found;
   if (id === undefined) throw new Error(`container ${container} is not running`);
-  const sinceMs = nowMs();
+  const sinceMs = nowMs() - FILE_TICK_MS;
   const input: ContainerInput | undefined =
     stdin && kind === "pipe" ? await openInput(id, signal) : undefined;
   if (stdin && input === undefined)
@@ -42,6 +42,9 @@ export async function serveAttach(
     input?.close();
   }
 }
+
+/** The kernel dates writes to a file by its tick, which is up to 10 ms behind the clock. */
+const FILE_TICK_MS = 10;
 
 const NOTES: Readonly<Record<"none" | "pipe" | "terminal", string>> = {
   none: "has no open standard input (stdin: true in its manifest): only its output is followed",
