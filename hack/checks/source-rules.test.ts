@@ -58,7 +58,8 @@ const WALL_CLOCK_SUMS: Readonly<Record<string, string>> = {
   "agent/src/probes/probe-runner.ts":
     "how long a container ran before this life of the agent, never below zero",
   "agent/src/runtime/nerdctl/nerdctl-runtime.ts": "the age of files; those in use are known otherwise",
-  "agent/src/sessions/serve-attach.ts": "a place in a log by the times of its writes, which are wall-clock times",
+  "agent/src/sessions/serve-attach.ts":
+    "a place in a log by the times of its writes, which are wall-clock times",
   "coordinator/src/acting-time/acting-time.ts": "finds out by how much the wall clock was set",
   "coordinator/src/api/operator/drain-node.ts":
     "a drain's end on record; the controller takes it for a duration that passes while the coordinator acts",

@@ -332,7 +332,7 @@ test("a follower from now on gets what is written while its place is looked for"
   t.after(() => rmSync(dirname(path), { recursive: true }));
   writeFileSync(path, "before\n");
   let isWritten = false;
-  // Read right after the log was looked at.
+  // The rotator reads this clock as soon as it has noted the log's end.
   const monotonicMs = (): number => {
     if (!isWritten) appendFileSync(path, "meanwhile\n");
     isWritten = true;
