@@ -10,7 +10,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { type Clock, systemClock } from "../clock.ts";
 import { LogFile } from "./log-file.ts";
@@ -325,31 +325,6 @@ test("lines show when they came, and those of before a time are left out, also t
   assert.deepEqual(await lines({ sinceMs: first + 1 }, next), all.slice(1));
   const plain = next.tail(path, { follow: false, signal, sinceMs: second + 1 });
   assert.equal(await readAll(plain), "three\n");
-});
-
-test("a follower from now on gets what is written while its place is looked for", async (t) => {
-  const path = join(mkdtempSync(join(tmpdir(), "forage-keeper-")), "a.log");
-  t.after(() => rmSync(dirname(path), { recursive: true }));
-  writeFileSync(path, "before\n");
-  let isWritten = false;
-  // The rotator reads this clock as soon as it has noted the log's end.
-  const monotonicMs = (): number => {
-    if (!isWritten) appendFileSync(path, "meanwhile\n");
-    isWritten = true;
-    return systemClock.monotonicMs();
-  };
-  const clock: Clock = {
-    monotonicMs,
-    nowMs: () => systemClock.nowMs(),
-    schedule: (...call) => systemClock.schedule(...call),
-  };
-  const ended = new AbortController();
-  const reading = new LogRotator({ clock }).tail(path, {
-    ...{ follow: true, signal: new AbortController().signal, ended: ended.signal },
-    sinceMs: Date.now() + 60_000,
-  });
-  ended.abort();
-  assert.equal(await readAll(reading), "meanwhile\n");
 });
 
 test("lines that came while no keeper was there show an interval", async (t) => {

@@ -143,7 +143,7 @@ export class LogRotator {
   }
 
   async #lineSince(log: BoundedLog, sinceMs: number): Promise<number> {
-    // Without newer data the place is the end that was noted: data may arrive before the end is asked for again.
+    // The noted end, because the file may have grown since.
     const { begin, end } = (await log.note()) ?? (await log.file.bounds());
     const position = positionSince(await log.times.all(), sinceMs, begin);
     return position === undefined ? end : findLine(log.file, position);
