@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { test } from "node:test";
-import { linkSignals } from "./link-signals.ts";
+import { linkSignals, streamWithLinkedSignal, withLinkedSignal } from "./link-signals.ts";
 
 test("links that have ended leave nothing behind in a signal that lives on", () => {
   const lasting = new AbortController();
@@ -28,4 +28,22 @@ test("the first of the signals aborts, with its reason, also if it was aborted b
   const ended = linkSignals(new AbortController().signal);
   ended.unlink();
   assert.equal(ended.signal.aborted, false);
+});
+
+test("work with linked signals leaves nothing behind, whether it ends, fails or is not read to its end", async () => {
+  const [lasting, own] = [new AbortController().signal, new AbortController().signal];
+  const listeners = (): number => getEventListeners(lasting, "abort").length;
+  assert.equal(await withLinkedSignal([lasting, own], async () => listeners()), 1);
+  await assert.rejects(
+    withLinkedSignal([lasting], async () => Promise.reject(new Error("failed"))),
+    /failed/,
+  );
+  const numbers = streamWithLinkedSignal([lasting, own], async function* () {
+    for (;;) yield listeners();
+  });
+  for await (const count of numbers) {
+    assert.equal(count, 1);
+    break;
+  }
+  assert.equal(listeners(), 0);
 });

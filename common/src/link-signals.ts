@@ -21,3 +21,29 @@ export function linkSignals(...signals: readonly AbortSignal[]): LinkedSignal {
   if (signals.some(({ aborted }) => aborted)) abort();
   return { signal: linked.signal, unlink };
 }
+
+/** Runs the work with a signal that is aborted with the first of others. Nothing is left in them once the work is over. */
+export async function withLinkedSignal<T>(
+  signals: readonly AbortSignal[],
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const { signal, unlink } = linkSignals(...signals);
+  try {
+    return await work(signal);
+  } finally {
+    unlink();
+  }
+}
+
+/** The same for work that yields. Nothing is left in the signals either if it is not read to its end. */
+export async function* streamWithLinkedSignal<T>(
+  signals: readonly AbortSignal[],
+  stream: (signal: AbortSignal) => AsyncIterable<T>,
+): AsyncGenerator<T, void, undefined> {
+  const { signal, unlink } = linkSignals(...signals);
+  try {
+    yield* stream(signal);
+  } finally {
+    unlink();
+  }
+}

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { backOffMs } from "@forage/common/back-off";
+import { withLinkedSignal } from "@forage/common/link-signals";
 import { messageOf } from "@forage/common/message-of";
 import { DeviceError } from "../devices/devices.ts";
 import { RuntimeError } from "../runtime/runtime.ts";
@@ -209,7 +210,9 @@ export class PodLoop {
     this.#backgroundSteps.begin(
       backgroundStep,
       (letGo) =>
-        runStep(this.#dependencies, backgroundStep, { ...context, signal: AbortSignal.any([signal, letGo]) }),
+        withLinkedSignal([signal, letGo], (either) =>
+          runStep(this.#dependencies, backgroundStep, { ...context, signal: either }),
+        ),
       async (effect, error) => {
         if (effect !== undefined) await this.#succeeded(backgroundStep, effect, beganMs);
         else this.#failed(backgroundStep, error, beganMs, context);

@@ -1,3 +1,4 @@
+import { withLinkedSignal } from "@forage/common/link-signals";
 import { messageOf } from "@forage/common/message-of";
 import { type Clock, pause } from "../../clock.ts";
 import { type ContainerRuntime, RuntimeError, type RuntimeEvent } from "../../runtime/runtime.ts";
@@ -109,9 +110,9 @@ export class ExitWatch {
     const { runtime, clock } = this.#parts;
     const watched = this.#watched.get(containerId);
     if (watched === undefined || watched.settling || this.#closing.signal.aborted) return;
-    const limit = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(INSPECT_LIMIT_MS)]);
+    const limits = [this.#closing.signal, AbortSignal.timeout(INSPECT_LIMIT_MS)];
     try {
-      const found = await runtime.inspect(containerId, limit);
+      const found = await withLinkedSignal(limits, (limit) => runtime.inspect(containerId, limit));
       if (found === undefined) return this.#lose(containerId, "another program removed the task's container");
       if (found.state === "exited" && found.exitCode !== undefined)
         return await this.#settle(containerId, found.exitCode, found.finishedAtMs ?? clock.nowMs());

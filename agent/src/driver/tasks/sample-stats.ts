@@ -1,3 +1,4 @@
+import { linkSignals } from "@forage/common/link-signals";
 import type { TaskStats } from "@forage/proto/plugins/drivers/proto/driver";
 import { pause } from "../../clock.ts";
 import type { Task } from "./task.ts";
@@ -19,14 +20,18 @@ export async function* sampleStats(
   const ageMs = Math.max(1, clock.nowMs() - startedAtMs);
   let before: UsageReading = emptyReading(clock.monotonicMs() - ageMs);
   const ended = new AbortController();
-  const until = AbortSignal.any([signal, ended.signal, task.forgotten]);
+  const { signal: until, unlink } = linkSignals(signal, ended.signal, task.forgotten);
   void task.ended.then(() => ended.abort());
-  while (task.exit === undefined && !until.aborted) {
-    const usage = await runtime.detailedUsage(containerId);
-    if (usage === undefined) return;
-    const reading = { atMs: clock.monotonicMs(), usage };
-    yield taskStats({ id, nowMs: clock.nowMs(), before, reading, coreMhz });
-    before = reading;
-    await pause(clock, intervalMs > 0 ? Math.max(INTERVAL_MIN_MS, intervalMs) : INTERVAL_DEFAULT_MS, until);
+  try {
+    while (task.exit === undefined && !until.aborted) {
+      const usage = await runtime.detailedUsage(containerId);
+      if (usage === undefined) return;
+      const reading = { atMs: clock.monotonicMs(), usage };
+      yield taskStats({ id, nowMs: clock.nowMs(), before, reading, coreMhz });
+      before = reading;
+      await pause(clock, intervalMs > 0 ? Math.max(INTERVAL_MIN_MS, intervalMs) : INTERVAL_DEFAULT_MS, until);
+    }
+  } finally {
+    unlink();
   }
 }

@@ -1,3 +1,4 @@
+import { linkSignals } from "@forage/common/link-signals";
 import { pause } from "../../clock.ts";
 import { RuntimeError } from "../../runtime/runtime.ts";
 import { DriverError } from "../driver-error.ts";
@@ -31,9 +32,10 @@ export async function stopTask(
   async function endedWithin(limitMs: number): Promise<void> {
     if (task.exit !== undefined) return;
     const waiting = new AbortController();
-    const signal = AbortSignal.any([waiting.signal, closing]);
+    const { signal, unlink } = linkSignals(waiting.signal, closing);
     await Promise.race([task.ended, pause(clock, limitMs, signal)]);
     waiting.abort();
+    unlink();
   }
 }
 

@@ -1,3 +1,4 @@
+import { linkSignals, streamWithLinkedSignal, withLinkedSignal } from "@forage/common/link-signals";
 import {
   type CreateNetworkRequest,
   type CreateNetworkResponse,
@@ -73,8 +74,8 @@ export class RuntimeTaskDriver implements TaskDriver {
         recoverable: true,
       });
     const abort = new AbortController();
-    const until = AbortSignal.any([signal, abort.signal, this.#closing.signal]);
-    const started = startTask(this.#dependencies, config, options, until);
+    const { signal: until, unlink } = linkSignals(signal, abort.signal, this.#closing.signal);
+    const started = startTask(this.#dependencies, config, options, until).finally(unlink);
     const ended = started.then(({ state }) => this.#track(state));
     this.#starting.set(config.id, { abort, ended: ended.catch(() => undefined) });
     try {
@@ -106,9 +107,8 @@ export class RuntimeTaskDriver implements TaskDriver {
   async wait(taskId: string, signal: AbortSignal): Promise<WaitTaskResponse> {
     const task = this.#find(taskId);
     return this.#waits.during(async () => {
-      const exit = await untilAborted(
-        task.ended,
-        AbortSignal.any([signal, task.forgotten, this.#closing.signal]),
+      const exit = await withLinkedSignal([signal, task.forgotten, this.#closing.signal], (until) =>
+        untilAborted(task.ended, until),
       );
       // The end of a task that is destroyed while it runs is known as well.
       const known = exit ?? task.exit;
@@ -163,11 +163,8 @@ export class RuntimeTaskDriver implements TaskDriver {
     const task = this.#find(taskId);
     const leave = this.#stats.enter();
     try {
-      yield* sampleStats(
-        this.#dependencies,
-        task,
-        intervalMs,
-        AbortSignal.any([signal, this.#closing.signal]),
+      yield* streamWithLinkedSignal([signal, this.#closing.signal], (until) =>
+        sampleStats(this.#dependencies, task, intervalMs, until),
       );
     } finally {
       leave();
@@ -175,7 +172,9 @@ export class RuntimeTaskDriver implements TaskDriver {
   }
 
   events(signal: AbortSignal): AsyncIterable<DriverTaskEvent> {
-    return this.#dependencies.events.subscribe(AbortSignal.any([signal, this.#closing.signal]));
+    return streamWithLinkedSignal([signal, this.#closing.signal], (until) =>
+      this.#dependencies.events.subscribe(until),
+    );
   }
 
   async signal(taskId: string, name: string): Promise<void> {
@@ -190,8 +189,11 @@ export class RuntimeTaskDriver implements TaskDriver {
     const timeoutMs = timeout === undefined ? 0 : Number(timeout.seconds) * 1_000 + timeout.nanos / 1e6;
     const input = { containerId: state.containerId, command: checkCommand(command), timeoutMs };
     const { runtime, clock } = this.#dependencies;
-    const until = AbortSignal.any([signal, this.#closing.signal]);
-    return this.#execs.during(() => execTask(runtime, clock, input, until).catch(rethrow));
+    return this.#execs.during(() =>
+      withLinkedSignal([signal, this.#closing.signal], (until) =>
+        execTask(runtime, clock, input, until).catch(rethrow),
+      ),
+    );
   }
 
   async *execStreaming(
@@ -206,7 +208,7 @@ export class RuntimeTaskDriver implements TaskDriver {
     const { state } = this.#running(setup.taskId);
     const leave = this.#execs.enter();
     const ended = new AbortController();
-    const until = AbortSignal.any([signal, this.#closing.signal, ended.signal]);
+    const { signal: until, unlink } = linkSignals(signal, this.#closing.signal, ended.signal);
     try {
       const size = first.value?.ttySize;
       const exec = this.#dependencies.runtime.exec(
@@ -226,6 +228,7 @@ export class RuntimeTaskDriver implements TaskDriver {
       throw toDriverError(error);
     } finally {
       ended.abort();
+      unlink();
       leave();
     }
   }

@@ -1,3 +1,4 @@
+import { withLinkedSignal } from "@forage/common/link-signals";
 import { runPostStart } from "../../hooks/run-hook.ts";
 import { execInRuntime } from "../../probes/exec-in-runtime.ts";
 import { type ContainerMemory, memoryOf, type PodMemory, withContainer } from "../pod.ts";
@@ -18,7 +19,9 @@ export async function postStart(
   // On disk first: whoever comes after a crash must not run it a second time.
   await remember(forRun(container, id, (it) => ({ ...it, postStart: "begun" })));
   const target = { address: memory.sandbox.address, exec: execInRuntime(dependencies.runtime, id) };
-  const result = await runPostStart(dependencies.hooks, hook, target, AbortSignal.any([signal, goalSignal]));
+  const result = await withLinkedSignal([signal, goalSignal], (either) =>
+    runPostStart(dependencies.hooks, hook, target, either),
+  );
   switch (result.outcome) {
     case "done":
       return { change: forRun(container, id, (it) => ({ ...it, postStart: "done" })) };

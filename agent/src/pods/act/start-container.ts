@@ -1,3 +1,4 @@
+import { withLinkedSignal } from "@forage/common/link-signals";
 import { DeviceError } from "../../devices/devices.ts";
 import { addressesOf } from "../../network/network.ts";
 import { type ContainerSpec, type HostDevice, RuntimeError } from "../../runtime/runtime.ts";
@@ -21,18 +22,30 @@ import { StartBlockedError, type StepContext, type StepEffect } from "../step-co
 import { resolveContainer } from "./resolve-container.ts";
 
 /** Starts a new attempt. A failure of the container's own counts as a crash; others reject. */
-export async function startContainer(
+export function startContainer(
   dependencies: PodDependencies,
   context: StepContext,
   container: string,
   attempt: number,
 ): Promise<StepEffect> {
-  const { view, signal, goalSignal } = context;
+  return withLinkedSignal([context.signal, context.goalSignal], (bothSignals) =>
+    start(dependencies, context, { container, attempt, bothSignals }),
+  );
+}
+
+async function start(
+  dependencies: PodDependencies,
+  { view, signal }: StepContext,
+  {
+    container,
+    attempt,
+    bothSignals,
+  }: { readonly container: string; readonly attempt: number; readonly bothSignals: AbortSignal },
+): Promise<StepEffect> {
   const { pod } = view;
   const spec = allContainers(pod).find((it) => it.name === container);
   if (spec === undefined || view.memory.sandbox === undefined) return {};
   assertRoom(dependencies, view);
-  const bothSignals = AbortSignal.any([signal, goalSignal]);
   const binds = await bindVolumes(dependencies, view, spec, bothSignals);
   try {
     const id = await dependencies.startGate.run(bothSignals, () =>

@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { linkSignals } from "@forage/common/link-signals";
 import { type Clock, pause } from "../../clock.ts";
 import { EventQueue } from "../event-queue.ts";
 import { RuntimeError, type RuntimeEvent } from "../runtime.ts";
@@ -49,15 +50,15 @@ export async function* streamEvents(
     const why = complaint.trim() || (result.error?.message ?? `exit code ${result.exitCode}`);
     queue.fail(new RuntimeError("UNAVAILABLE", `nerdctl events ended: ${why}`, { retryable: true }));
   });
+  const until = linkSignals(signal, ended.signal);
   try {
-    void knockUntil(heard, source, AbortSignal.any([signal, ended.signal])).catch((error: RuntimeError) =>
-      queue.fail(error),
-    );
+    void knockUntil(heard, source, until.signal).catch((error: RuntimeError) => queue.fail(error));
     yield* queue.read();
   } finally {
     signal.removeEventListener("abort", stop);
     stop();
     ended.abort();
+    until.unlink();
   }
 }
 

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { linkSignals, streamWithLinkedSignal, withLinkedSignal } from "@forage/common/link-signals";
 import type { Clock } from "../../clock.ts";
 import { CallLimit } from "../call-limit.ts";
 import { type ContainerCgroup, findCgroup, guessCgroup, readOomKills } from "../cgroup/container-cgroup.ts";
@@ -135,41 +136,39 @@ export class NerdctlRuntime implements ContainerRuntime {
   }
 
   async version(signal: AbortSignal): Promise<RuntimeVersion> {
-    return await readVersion(this.#cli, this.#until(signal));
+    return await this.#during(signal, (until) => readVersion(this.#cli, until));
   }
 
-  async list(signal: AbortSignal): Promise<readonly RuntimeContainer[]> {
+  list(signal: AbortSignal): Promise<readonly RuntimeContainer[]> {
+    return this.#during(signal, (until) => this.#listAndSweep(until));
+  }
+
+  async #listAndSweep(signal: AbortSignal): Promise<readonly RuntimeContainer[]> {
     const beforeMs = this.#options.clock.nowMs() - 2 * (this.#options.callTimeoutMs ?? CALL_TIMEOUT_MS);
     // Also those that are made between the listing and the sweep.
     const underWay = new Set(this.#runs.underWay);
-    const containers = await this.#list(this.#until(signal));
+    const containers = await this.#list(signal);
     for (const name of this.#runs.underWay) underWay.add(name);
     const alive = new Set(containers.map((it) => it.id));
     for (const id of this.#cgroups.keys()) if (!alive.has(id)) this.#cgroups.delete(id);
     await this.#dataRoots.sweep(alive, beforeMs, underWay);
     // A shim that can't be checked only costs memory. The next listing tries again.
-    await this.#shims.sweep(alive, this.#until(signal)).catch(() => undefined);
+    await this.#shims.sweep(alive, signal).catch(() => undefined);
     return containers;
   }
 
   run(spec: ContainerSpec, signal: AbortSignal): Promise<{ readonly id: string }> {
-    return this.#runs.run(spec, this.#until(signal));
+    return this.#during(signal, (until) => this.#runs.run(spec, until));
   }
 
   async stop(id: string, graceMs: number, signal: AbortSignal): Promise<void> {
     if (!isContainerId(id)) return;
     const seconds = Math.ceil(Math.max(0, graceMs) / 1000);
     const timeoutMs = seconds * 1000 + (this.#options.callTimeoutMs ?? CALL_TIMEOUT_MS);
-    const until = this.#until(signal);
-    await this.#stops
-      .run(until, () =>
-        this.#cli.call(["stop", `--time=${seconds}`, "--", id], {
-          signal: until,
-          timeoutMs,
-          unlimited: true,
-        }),
-      )
-      .catch(unlessNotFound);
+    const args = ["stop", `--time=${seconds}`, "--", id];
+    const stop = (until: AbortSignal) =>
+      this.#stops.run(until, () => this.#cli.call(args, { signal: until, timeoutMs, unlimited: true }));
+    await this.#during(signal, stop).catch(unlessNotFound);
   }
 
   async kill(id: string, signalName: string, signal: AbortSignal): Promise<void> {
@@ -177,7 +176,8 @@ export class NerdctlRuntime implements ContainerRuntime {
     const missing = new RuntimeError("NOT_FOUND", `container ${id} is not running`, { retryable: false });
     if (!isContainerId(id)) throw missing;
     try {
-      await this.#cli.call(["kill", `--signal=${signalName}`, "--", id], { signal: this.#until(signal) });
+      const args = ["kill", `--signal=${signalName}`, "--", id];
+      await this.#during(signal, (until) => this.#cli.call(args, { signal: until }));
     } catch (error) {
       throw error instanceof RuntimeError && /is not running/.test(error.message) ? missing : error;
     }
@@ -185,7 +185,7 @@ export class NerdctlRuntime implements ContainerRuntime {
 
   async remove(ids: readonly string[], signal: AbortSignal): Promise<void> {
     const known = ids.filter(isContainerId);
-    await removeContainers(this.#cli, known, this.#until(signal));
+    await this.#during(signal, (until) => removeContainers(this.#cli, known, until));
     for (const id of known) this.#cgroups.delete(id);
     await this.#dataRoots.releaseIds(new Set(known));
   }
@@ -193,28 +193,29 @@ export class NerdctlRuntime implements ContainerRuntime {
   async inspect(id: string, signal: AbortSignal): Promise<RuntimeContainer | undefined> {
     if (!isContainerId(id)) return undefined;
     const args = ["container", "inspect", "--format", INSPECT_FORMAT, "--", id];
-    const answer = await this.#cli.call(args, { signal: this.#until(signal) }).catch(unlessNotFound);
+    const inspect = (until: AbortSignal) => this.#cli.call(args, { signal: until });
+    const answer = await this.#during(signal, inspect).catch(unlessNotFound);
     return answer && parseInspect(answer.stdout);
   }
 
   hasImage(reference: string, signal: AbortSignal): Promise<boolean> {
-    return this.#images.has(reference, this.#until(signal));
+    return this.#during(signal, (until) => this.#images.has(reference, until));
   }
 
   pull(reference: string, signal: AbortSignal, options?: PullOptions): Promise<void> {
-    return this.#images.pull(reference, this.#until(signal), options);
+    return this.#during(signal, (until) => this.#images.pull(reference, until, options));
   }
 
   listImages(signal: AbortSignal): Promise<readonly string[]> {
-    return this.#images.list(this.#until(signal));
+    return this.#during(signal, (until) => this.#images.list(until));
   }
 
   removeImage(reference: string, signal: AbortSignal): Promise<"removed" | "in-use" | "absent"> {
-    return this.#images.remove(reference, this.#until(signal));
+    return this.#during(signal, (until) => this.#images.remove(reference, until));
   }
 
   imageStorage(signal: AbortSignal): Promise<string | undefined> {
-    return this.#images.storage(this.#until(signal));
+    return this.#during(signal, (until) => this.#images.storage(until));
   }
 
   async ownLayer(id: string, signal: AbortSignal): Promise<string | undefined> {
@@ -224,7 +225,8 @@ export class NerdctlRuntime implements ContainerRuntime {
 
   events(signal: AbortSignal): AsyncIterable<RuntimeEvent> {
     const { namespace, clock } = this.#options;
-    return streamEvents({ cli: this.#cli, namespace, clock }, this.#until(signal));
+    const source = { cli: this.#cli, namespace, clock };
+    return streamWithLinkedSignal([signal, this.#closing.signal], (until) => streamEvents(source, until));
   }
 
   exec(id: string, options: RuntimeExecOptions, signal: AbortSignal): RuntimeExec {
@@ -235,7 +237,10 @@ export class NerdctlRuntime implements ContainerRuntime {
       privateDir: this.#options.stateDir,
       cgroupOf: (of: string) => this.#cgroupOf(of),
     };
-    return startExec(dependencies, id, options, this.#until(signal));
+    const { signal: until, unlink } = linkSignals(signal, this.#closing.signal);
+    const exec = startExec(dependencies, id, options, until);
+    exec.exitCode.then(unlink, unlink);
+    return exec;
   }
 
   async usage(id: string): Promise<ContainerUsage | undefined> {
@@ -294,8 +299,9 @@ export class NerdctlRuntime implements ContainerRuntime {
     return pid === undefined ? undefined : findCgroup(pid);
   }
 
-  #until(signal: AbortSignal): AbortSignal {
-    return AbortSignal.any([signal, this.#closing.signal]);
+  /** Runs the work with a signal that also the end of the runtime aborts. */
+  #during<T>(signal: AbortSignal, work: (until: AbortSignal) => Promise<T>): Promise<T> {
+    return withLinkedSignal([signal, this.#closing.signal], work);
   }
 }
 
