@@ -60,6 +60,9 @@ const WALL_CLOCK_SUMS: Readonly<Record<string, string>> = {
   "agent/src/runtime/nerdctl/nerdctl-runtime.ts": "the age of files; those in use are known otherwise",
   "agent/src/sessions/serve-attach.ts":
     "a place in a log by the times of its writes, which are wall-clock times",
+  "agent/src/sessions/serve-attach.ts": "a place in a log by the times of its writes, which are wall-clock times",
+  "coordinator/src/dashboard/sessions.ts":
+    "a session that another process has started is dated by the wall clock",
   "coordinator/src/acting-time/acting-time.ts": "finds out by how much the wall clock was set",
   "coordinator/src/api/operator/drain-node.ts":
     "a drain's end on record; the controller takes it for a duration that passes while the coordinator acts",
@@ -83,6 +86,7 @@ const WALL_CLOCK_SUMS: Readonly<Record<string, string>> = {
   "coordinator/src/link/stall-detector.ts": "finds out by how much the wall clock was set",
   "coordinator/src/metrics/pushed-metrics.ts":
     "shown as the end of a value, which goes by the monotonic clock",
+  "coordinator/src/peers/coordinator-table.ts": "shows how far the clock of a follower is off",
   "coordinator/src/peers/join-cluster.ts": "grpc-js takes deadlines as times of the wall clock",
   "coordinator/src/peers/report-to-leader.ts": "grpc-js takes deadlines as times of the wall clock",
   "coordinator/src/plan/plan-apply.ts": "virtual time",

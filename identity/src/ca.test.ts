@@ -35,7 +35,7 @@ describe("CertificateAuthority", () => {
     assert.equal(root.ca, true);
     assert.ok(root.verify(root.publicKey) && root.checkIssued(root));
     assert.equal(root.publicKey.asymmetricKeyDetails?.namedCurve, "prime256v1");
-    assert.equal(root.validFromDate.getTime(), NOW_MS - 5 * MINUTE_MS);
+    assert.equal(root.validFromDate.getTime(), NOW_MS - 120 * MINUTE_MS);
     assert.equal(root.validToDate.getTime(), NOW_MS + CA_LIFETIME_MS);
     assert.equal(ca.pin, spkiPin(root));
   });
@@ -70,11 +70,11 @@ describe("CertificateAuthority", () => {
     assert.equal(new Certificate(leaf.raw).getExtension(BasicConstraintsExtension)?.ca, false);
     assert.equal(leaf.serialNumber.toLowerCase(), issued.serial);
     assert.match(issued.serial, /^[4-7][0-9a-f]{31}$/);
-    assert.equal(leaf.validFromDate.getTime(), NOW_MS - 5 * MINUTE_MS);
+    assert.equal(leaf.validFromDate.getTime(), NOW_MS - 120 * MINUTE_MS);
     assert.equal(leaf.validToDate.getTime(), NOW_MS + NODE_LIFETIME_MS);
     assert.deepEqual(
       [issued.notBeforeMs, issued.notAfterMs],
-      [NOW_MS - 5 * MINUTE_MS, NOW_MS + NODE_LIFETIME_MS],
+      [NOW_MS - 120 * MINUTE_MS, NOW_MS + NODE_LIFETIME_MS],
     );
     assert.equal(issued.pin, spkiPin(leaf));
     assert.deepEqual(splitCertificates(issued.chainPem).slice(1), splitCertificates(ca.certPem));

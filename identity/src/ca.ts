@@ -24,8 +24,11 @@ const KEY_ALGORITHM = { name: "ECDSA", namedCurve: "P-256" } as const;
 const SIGNATURE_ALGORITHM = { name: "ECDSA", hash: "SHA-256" } as const;
 
 const DAY_MS = 24 * 60 * 60 * 1000;
-/** Hosts without a good clock run a little late; a fresh certificate must already be valid for them. */
-const BACKDATE_MS = 5 * 60 * 1000;
+/**
+ * A fresh certificate must already be valid for hosts whose clock is late, or if the clock of the coordinator that issues it is early:
+ * by an hour, as after a missed change of the local time, and some more.
+ */
+const BACKDATE_MS = 2 * 60 * 60 * 1000;
 
 export const CA_LIFETIME_MS = 3650 * DAY_MS;
 /** Long enough for a site to lose its coordinator for weeks. A stolen key is dealt with by revoking its node. */

@@ -50,7 +50,7 @@ describe("key pair files", () => {
     assert.equal(read.chainPem, pair.chainPem);
     assert.equal(read.serial, serial);
     assert.ok(read.identity?.kind === "node" && read.identity.nodeId === "n1");
-    assert.equal(read.notAfterMs - read.notBeforeMs, 30 * 24 * 3_600_000 + 5 * 60_000);
+    assert.equal(read.notAfterMs - read.notBeforeMs, 30 * 24 * 3_600_000 + 2 * 3_600_000);
   });
 
   it("are for us alone, and leave nothing else behind", async () => {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { VirtualClock } from "@forage/common/virtual-clock";
+import type { ReportRequest } from "@forage/proto/forage/coordinator/v1/coordinator";
 import { toEpochMs } from "../model/timestamp.ts";
 import type { StoreHealth } from "../store/index.ts";
 import { CoordinatorTable } from "./coordinator-table.ts";
@@ -49,6 +50,25 @@ test("the configuration of a new host has one address of each coordinator at onc
   assert.equal(table.preferred().length, 9);
   clock.advance(600_001);
   assert.deepEqual(table.preferred(), []);
+});
+
+test("a follower whose clock is off works, and the list says so", () => {
+  const { table, clock } = aTable();
+  for (const [name, offMs] of [
+    ["c2", 3_600_000],
+    ["c3", -3_600_000],
+    ["c4", 10_000],
+  ] as const)
+    table.report(aReport(name, { clockMs: BigInt(clock.nowMs() + offMs) }), coordinator(`id-${name}`));
+  assert.deepEqual(
+    table.list().map(({ ready, message }) => [ready, message.split(":")[0]]),
+    [
+      [true, ""],
+      [true, "its clock is 3600 s ahead of the leader's"],
+      [true, "its clock is 3600 s behind the leader's"],
+      [true, ""],
+    ],
+  );
 });
 
 test("the leader is not ready while the store takes no writes", () => {
@@ -156,12 +176,9 @@ function aTable() {
   return { table, clock, setHealth };
 }
 
-function aReport(
-  name: string,
-  fields: { revision?: bigint; behindMs?: bigint; addresses?: string[]; authorityPins?: string[] } = {},
-) {
-  const usual = { revision: 42n, behindMs: 0n, usedTokenIds: [], authorityPins: [] };
-  return { name, addresses: [`${name}:7600`], ...usual, ...fields };
+function aReport(name: string, fields: Partial<ReportRequest> = {}): ReportRequest {
+  const lists = { addresses: [`${name}:7600`], usedTokenIds: [], authorityPins: [] };
+  return { ...lists, name, revision: 42n, behindMs: 0n, clockMs: 0n, ...fields };
 }
 
 function coordinator(id: string) {

@@ -38,6 +38,8 @@ interface Follower {
 const SILENT_MS = 10_000;
 /** A follower reads the store every second, so that it is behind after a few failures. */
 const BEHIND_MS = 5_000;
+/** Reports take far less. Certificates and tokens bear more, and events of both would be out of order. */
+const CLOCK_OFF_MS = 30_000;
 /** A coordinator that was removed from the cluster is shown for this time. */
 const FORGET_MS = 3_600_000;
 /** Agents try a coordinator that is away for this time. An upgrade and a boot of its host take less. */
@@ -185,9 +187,10 @@ export class CoordinatorTable {
     const { clock } = this.#options;
     const { name, addresses, behindMs } = report;
     const silentMs = Math.max(0, clock.monotonicMs() - reportedMs);
-    const message = problemOf(silentMs, Number(behindMs));
+    const problem = problemOf(silentMs, Number(behindMs));
+    const message = problem || clockRemark(report, seenAtMs);
     return {
-      ...{ name, addresses, leads: false, ready: message === "", message },
+      ...{ name, addresses, leads: false, ready: problem === "", message },
       ...{ leadsSince: undefined, behindMs, revisionsBehind: BigInt(revisionsBehind) },
       lastSeenAt: toTimestamp(seenAtMs),
     };
@@ -209,6 +212,14 @@ function problemOf(silentMs: number, behindMs: number): string {
   if (behindMs > BEHIND_MS)
     return `it has not read the store for ${Math.round(behindMs / 1000)} s: etcd does not answer it`;
   return "";
+}
+
+/** Says how far the follower's clock is off. It works all the same. */
+function clockRemark({ clockMs }: ReportRequest, seenAtMs: number): string {
+  const offMs = Number(clockMs) - seenAtMs;
+  if (clockMs === 0n || Math.abs(offMs) < CLOCK_OFF_MS) return "";
+  const seconds = Math.round(Math.abs(offMs) / 1000);
+  return `its clock is ${seconds} s ${offMs > 0 ? "ahead of" : "behind"} the leader's: set the clocks of both hosts`;
 }
 
 function checkReport({ name, addresses, usedTokenIds, authorityPins }: ReportRequest): void {

@@ -59,6 +59,7 @@ async function sendReport(
     behindMs: BigInt(Math.round(store.behindMs)),
     usedTokenIds: tokensUsed.take(),
     authorityPins: [...authorityPins()],
+    clockMs: BigInt(Math.round(clock.nowMs())),
   };
   const { path, requestSerialize, responseDeserialize } = CoordinatorServiceService.report;
   const options = { deadline: clock.nowMs() + TIMEOUT_MS };
