@@ -5,6 +5,7 @@ import { Model, type ModelRecord } from "./model.ts";
 import type { Stretch } from "./random-watcher.ts";
 import type { Call, Recorded } from "./recorder.ts";
 
+type RevokeCall = Recorded & { readonly call: Extract<Call, { kind: "revoke" }> };
 type TxnCall = Extract<Call, { kind: "txn" }>;
 
 /**
@@ -13,44 +14,54 @@ type TxnCall = Extract<Call, { kind: "txn" }>;
  * to try.
  */
 export function checkHistory(calls: readonly Recorded[], stretches: readonly Stretch[]): void {
-  const model = replay(calls);
+  const seen = stretches.filter(({ prefix }) => prefix === "").flatMap(({ lines }) => lines);
+  const model = replay(calls, new Set(seen.map(sortedEnds)));
   for (const recorded of calls) {
     const { call } = recorded;
     if (call.kind === "txn") checkUnchanged(model, call, recorded);
     else if (call.kind === "range") checkRange(model, call, recorded);
-    else checkGet(model, call, recorded);
+    else if (call.kind === "get") checkGet(model, call, recorded);
+    else
+      assert.deepEqual(model.leased(call.lease, recorded.atMost), [], "a lease that has ended holds no keys");
   }
   for (const { prefix, from, through, lines } of stretches) {
     assert.deepEqual(
-      lines,
-      model.watched(prefix, from, through),
+      lines.map(sortedEnds),
+      model.watched(prefix, from, through).map(sortedEnds),
       `what the watcher of "${prefix}" saw from ${from} on`,
     );
   }
 }
 
-/** Each revision was taken by exactly one transaction; those that changed nothing were decided at one. */
-function replay(calls: readonly Recorded[]): Model {
+/** Sorts a line of deletions only: the keys of a lease that ends have no order. */
+function sortedEnds(line: string): string {
+  const [revision, ...events] = line.split(" ");
+  return events.every((event) => event.startsWith("-")) ? [revision, ...events.sort()].join(" ") : line;
+}
+
+/** Each revision was taken by exactly one transaction or end of a lease; those that changed nothing were decided at one. */
+function replay(calls: readonly Recorded[], seen: ReadonlySet<string>): Model {
   const model = new Model();
   const byRevision = Map.groupBy(calls.flatMap(toSucceeded), ({ call }) => call.result.revision);
+  const revokes = calls.filter((it): it is RevokeCall => it.call.kind === "revoke");
   const last = Math.max(0, ...byRevision.keys());
   for (let revision = 1; revision <= last; revision++) {
-    const [taker, ...others] = (byRevision.get(revision) ?? []).sort(
+    const decided = (byRevision.get(revision) ?? []).sort(
       (a, b) => effects(model, b.call) - effects(model, a.call),
     );
-    assert.ok(taker !== undefined, `no client received revision ${revision}`);
-    assert.ok(
-      revision > taker.atLeast,
-      `revision ${revision} was given out, though ${taker.atLeast} was known`,
-    );
-    assert.ok(revision <= taker.atMost, `revision ${revision} was answered before it was durable`);
-    assert.ok(
-      model.holds(taker.call.compares, revision - 1),
-      `revision ${revision} was decided on what was there`,
-    );
-    assert.ok(effects(model, taker.call) > 0, `revision ${revision} changed something`);
-    model.apply(taker.call.ops);
-    for (const { call } of others) {
+    const [taker] = decided;
+    const count = taker === undefined ? 0 : effects(model, taker.call);
+    const at = nextRevoke(model, revokes, revision);
+    const ended = at < 0 ? [] : model.leased(revokes[at]?.call.lease);
+    // A transaction that only deletes may have come after the end of a lease that had taken the same keys.
+    const isTaken = count > ended.length || (count > 0 && !seen.has(endOf(revision, ended)));
+    if (isTaken && taker !== undefined) applyTxn(model, taker, revision);
+    else {
+      assert.ok(at >= 0, `no client received revision ${revision}, and no lease ended at it`);
+      revokes.splice(at, 1);
+      model.apply(ended.map((key) => ({ kind: "delete", key })));
+    }
+    for (const { call } of isTaken ? decided.slice(1) : decided) {
       assert.equal(effects(model, call), 0, `revision ${revision} was taken once`);
       assert.ok(model.holds(call.compares, revision), `what was decided at revision ${revision} was there`);
     }
@@ -58,11 +69,31 @@ function replay(calls: readonly Recorded[]): Model {
   return model;
 }
 
-function toSucceeded({
-  call,
-  atLeast,
-  atMost,
-}: Recorded): { call: TxnCall; atLeast: Revision; atMost: Revision }[] {
+function applyTxn(model: Model, { call, atLeast, atMost }: Succeeded, revision: Revision): void {
+  assert.ok(revision > atLeast, `revision ${revision} was given out, though ${atLeast} was known`);
+  assert.ok(revision <= atMost, `revision ${revision} was answered before it was durable`);
+  assert.ok(model.holds(call.compares, revision - 1), `revision ${revision} was decided on what was there`);
+  model.apply(call.ops);
+}
+
+/** Returns the place of the first end of a lease, in their order, that can have taken the revision. -1: there is none. */
+function nextRevoke(model: Model, revokes: readonly RevokeCall[], revision: Revision): number {
+  return revokes.findIndex(({ call, atLeast, atMost }) => {
+    return revision > atLeast && revision <= atMost && model.leased(call.lease).length > 0;
+  });
+}
+
+function endOf(revision: Revision, keys: readonly string[]): string {
+  return [revision, ...keys.map((key) => `-${key}`)].join(" ");
+}
+
+interface Succeeded {
+  readonly call: TxnCall;
+  readonly atLeast: Revision;
+  readonly atMost: Revision;
+}
+
+function toSucceeded({ call, atLeast, atMost }: Recorded): Succeeded[] {
   return call.kind === "txn" && call.result.succeeded ? [{ call, atLeast, atMost }] : [];
 }
 
@@ -121,8 +152,8 @@ function expected(model: Model, prefix: string, revision: Revision): [string, Mo
     .sort(([a], [b]) => (a < b ? -1 : 1));
 }
 
-function toModel({ value, createRevision, modRevision, version }: StoredRecord): ModelRecord {
-  return { value: text(value) ?? "", createRevision, modRevision, version };
+function toModel({ value, createRevision, modRevision, version, lease }: StoredRecord): ModelRecord {
+  return { value: text(value) ?? "", createRevision, modRevision, version, lease };
 }
 
 function same(a: ModelRecord | undefined, b: ModelRecord | undefined): boolean {
@@ -130,6 +161,7 @@ function same(a: ModelRecord | undefined, b: ModelRecord | undefined): boolean {
   return (
     a.value === b.value &&
     a.version === b.version &&
+    a.lease === b.lease &&
     a.modRevision === b.modRevision &&
     a.createRevision === b.createRevision
   );

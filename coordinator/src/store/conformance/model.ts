@@ -1,4 +1,4 @@
-import type { Compare, Op, Revision } from "../store.ts";
+import type { Compare, LeaseId, Op, Revision } from "../store.ts";
 import { text } from "./fixture.ts";
 
 export interface ModelRecord {
@@ -6,6 +6,8 @@ export interface ModelRecord {
   readonly createRevision: Revision;
   readonly modRevision: Revision;
   readonly version: number;
+  /** Undefined: it is under none. */
+  readonly lease: LeaseId | undefined;
 }
 
 export type ModelState = ReadonlyMap<string, ModelRecord>;
@@ -33,6 +35,13 @@ export class Model {
     return keys.filter((key) => ops.some((op) => op.kind !== "put" && matches(op, key))).length;
   }
 
+  /** Returns the keys that were under the lease, in order. */
+  leased(lease: LeaseId | undefined, revision = this.revision): string[] {
+    return [...this.at(revision)]
+      .flatMap(([key, record]) => (lease !== undefined && record.lease === lease ? [key] : []))
+      .sort();
+  }
+
   /** Takes the next revision. */
   apply(ops: readonly Op[]): void {
     const revision = this.revision + 1;
@@ -43,7 +52,8 @@ export class Model {
         const old = state.get(op.key);
         const value = text(op.value) ?? "";
         const createRevision = old?.createRevision ?? revision;
-        state.set(op.key, { value, createRevision, modRevision: revision, version: (old?.version ?? 0) + 1 });
+        const version = (old?.version ?? 0) + 1;
+        state.set(op.key, { value, createRevision, modRevision: revision, version, lease: op.lease });
         events.push(`+${op.key}=${value}`);
         continue;
       }

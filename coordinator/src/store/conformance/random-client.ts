@@ -1,5 +1,5 @@
 import type { Random } from "@forage/common/random";
-import type { Compare, Op, Store } from "../store.ts";
+import type { Compare, Lease, LeaseId, Op, Store } from "../store.ts";
 import { StoreError } from "../store-error.ts";
 import { bytes } from "./fixture.ts";
 import type { Call, Recorder } from "./recorder.ts";
@@ -7,6 +7,8 @@ import type { Call, Recorder } from "./recorder.ts";
 /** Few, so that clients get in each other's way. */
 const KEYS = ["a", "a/1", "a/2", "a/3", "b", "b/1", "b/2"];
 const PREFIXES = ["", "a", "a/", "b/"];
+/** No lease ends by itself, because no client could tell at which revision. */
+const LEASE_MS = 24 * 3_600_000;
 
 /** Does random calls, one after the other, and records what came back. */
 export async function runClient(
@@ -16,18 +18,43 @@ export async function runClient(
   client: number,
   calls: number,
 ): Promise<void> {
+  let lease: Lease | undefined;
   for (let i = 0; i < calls; i++) {
-    const run = await randomCall(store, random, `${client}.${i}`);
+    if (random.chance(0.15)) lease = await nextLease(lease, store, recorder, random);
+    const run = await randomCall(store, random, { value: `${client}.${i}`, lease: lease?.id });
     await recorder.record(run, () => store.revision);
     if (random.chance(0.03)) await store.compact(Math.max(0, store.revision - 20));
   }
+  if (lease !== undefined) await recorder.revoke(lease, () => store.revision);
 }
 
-async function randomCall(store: Store, random: Random, value: string): Promise<() => Promise<Call>> {
+/** Grants a lease, or keeps the one that there is alive, or ends it. */
+async function nextLease(
+  lease: Lease | undefined,
+  store: Store,
+  recorder: Recorder,
+  random: Random,
+): Promise<Lease | undefined> {
+  if (lease === undefined) return store.lease(LEASE_MS);
+  if (random.chance(0.5)) {
+    await recorder.revoke(lease, () => store.revision);
+    return undefined;
+  }
+  await lease.keepAlive();
+  return random.chance(0.5) ? lease : store.findLease(lease.id);
+}
+
+/** The value that a client puts, and the lease that it has. */
+interface Content {
+  readonly value: string;
+  readonly lease: LeaseId | undefined;
+}
+
+async function randomCall(store: Store, random: Random, content: Content): Promise<() => Promise<Call>> {
   const choice = random.below(10);
   if (choice < 6) {
     const compares = await randomCompares(store, random);
-    const ops = randomOps(random, value);
+    const ops = randomOps(random, content);
     return async () => ({ kind: "txn", compares, ops, result: await store.txn(compares, ops) });
   }
   const prefix = random.pick(PREFIXES);
@@ -68,12 +95,14 @@ async function randomCompares(store: Store, random: Random): Promise<Compare[]> 
   return compares;
 }
 
-function randomOps(random: Random, value: string): Op[] {
+function randomOps(random: Random, { value, lease }: Content): Op[] {
   if (random.chance(0.05)) return [{ kind: "deletePrefix", prefix: random.pick(["a/", "b"]) }];
   const ops = new Map<string, Op>();
   for (let i = random.below(4); i >= 0; i--) {
     const key = random.pick(KEYS);
-    ops.set(key, random.chance(0.7) ? { kind: "put", key, value: bytes(value) } : { kind: "delete", key });
+    const isLeased = lease !== undefined && random.chance(0.5);
+    const put = { kind: "put", key, value: bytes(value), ...(isLeased && { lease }) } as const;
+    ops.set(key, random.chance(0.7) ? put : { kind: "delete", key });
   }
   return [...ops.values()];
 }

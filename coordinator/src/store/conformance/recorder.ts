@@ -1,4 +1,13 @@
-import type { Compare, Op, RangeResult, Revision, StoredRecord, TxnResult } from "../store.ts";
+import type {
+  Compare,
+  Lease,
+  LeaseId,
+  Op,
+  RangeResult,
+  Revision,
+  StoredRecord,
+  TxnResult,
+} from "../store.ts";
 
 export type Call =
   | {
@@ -13,7 +22,9 @@ export type Call =
       readonly at: Revision | undefined;
       readonly result: RangeResult;
     }
-  | { readonly kind: "get"; readonly key: string; readonly result: StoredRecord | undefined };
+  | { readonly kind: "get"; readonly key: string; readonly result: StoredRecord | undefined }
+  /** The end of a lease, which its client doesn't use from then on. The answer doesn't say which revision it took. */
+  | { readonly kind: "revoke"; readonly lease: LeaseId };
 
 /** A call and what was known when it began and when it ended. */
 export interface Recorded {
@@ -27,6 +38,7 @@ export interface Recorded {
 export class Recorder {
   readonly calls: Recorded[] = [];
   #answered: Revision = 0;
+  #revoking: Promise<void> = Promise.resolve();
 
   async record(run: () => Promise<Call>, revisionNow: () => Revision): Promise<void> {
     const atLeast = this.#answered;
@@ -35,5 +47,15 @@ export class Recorder {
       this.#answered = Math.max(this.#answered, call.result.revision);
     }
     this.calls.push({ call, atLeast, atMost: revisionNow() });
+  }
+
+  /** Revokes the leases of all clients one after the other, so that the order of the calls is the order of their revisions. */
+  revoke(lease: Lease, revisionNow: () => Revision): Promise<void> {
+    const run = async (): Promise<Call> => {
+      await lease.revoke();
+      return { kind: "revoke", lease: lease.id };
+    };
+    this.#revoking = this.#revoking.then(() => this.record(run, revisionNow));
+    return this.#revoking;
   }
 }
