@@ -57,6 +57,8 @@ export function printingOf({
   };
 }
 
+const STALE_WARNING =
+  "forage: no coordinator that leads can be reached: this may be out of date, and has no usage, reasons for waiting or last heartbeats\n";
 /** The time for the coordinator to list all of them, after the command has done its work. */
 const LEARN_LIMIT_MS = 1_000;
 
@@ -70,7 +72,8 @@ export async function withCoordinator<T>(
   const known = new KnownServers(endpoint, world);
   const learnt = settings.hasFixedServers ? [] : known.without([endpoint.server, ...endpoint.otherServers]);
   const otherServers = [...endpoint.otherServers, ...learnt];
-  const options = { signal, nowMs: world.nowMs, timeoutMs };
+  const onStale = (): void => void world.stderr.write(STALE_WARNING);
+  const options = { signal, nowMs: world.nowMs, timeoutMs, onStale };
   const coordinator = new Coordinator({ ...endpoint, otherServers }, options);
   try {
     const result = await run(coordinator);

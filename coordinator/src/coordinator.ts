@@ -1,4 +1,4 @@
-import { randomBytes, randomInt } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 import type { Log } from "@forage/common/log";
 import type { RecentLines } from "@forage/common/recent-lines";
@@ -12,6 +12,7 @@ import { type Config, type HostPort, hostPort } from "./config.ts";
 import { sweepExpiredTokens } from "./control/expired-tokens.ts";
 import { watchStore } from "./control/store-watchdog.ts";
 import { type Core, startCore } from "./core.ts";
+import { StoredSessions } from "./dashboard/stored-sessions.ts";
 import { startPlainDestination } from "./destination/plain-listener.ts";
 import type { Follower } from "./follower/follower.ts";
 import { type GrpcPort, openGrpcPort, type PortObserver, portNames } from "./grpc-port.ts";
@@ -31,6 +32,7 @@ import type { ReadKeyFiles } from "./peers/enroll-coordinator.ts";
 import { leadEvent } from "./peers/lead-event.ts";
 import { coordinatorMetrics } from "./peers/metrics.ts";
 import { ownPlace } from "./peers/own-place.ts";
+import { randomName } from "./random-name.ts";
 import { reachableAt } from "./reachable-at.ts";
 import { CallAudit } from "./rpc/call-audit.ts";
 import type { ServeOptions } from "./rpc/serve.ts";
@@ -51,7 +53,7 @@ import { WORKSPACE_KIND } from "./workspaces/workspace-kind.ts";
 
 export interface CoordinatorOptions {
   readonly config: Config;
-  readonly store: Store & Pick<DurableStore, "leadsSinceMs" | "members" | "unansweredMs">;
+  readonly store: Store & Pick<DurableStore, "leadsSinceMs" | "leadIsConfirmed" | "members" | "unansweredMs">;
   /** Grows with each restore of the store. */
   readonly epoch: number;
   /** The random id of the store's history, see LevelStore. */
@@ -133,6 +135,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     stopping: stopping.signal,
     silentMs: () => store.unansweredMs ?? 0,
     revision: () => store.revision,
+    mayDeny: () => store.leadIsConfirmed ?? true,
   });
   const workspaces = await openOptionalWorkspaces(options, core, listening.promise);
   if (workspaces !== undefined) metrics.add(workspaces.addMetrics);
@@ -325,13 +328,15 @@ type LeaderHttp = Pick<HttpServer, "address" | "fetch" | "reload" | "close"> & {
 
 /** Opens the port for HTTP, or prepares to take over the one of the follower that this coordinator was. */
 async function openHttp(
-  { config, store, authority, issuer, clock, dashboardPath, follower }: CoordinatorOptions,
+  { config, store, authority, issuer, clock, log, dashboardPath, follower }: CoordinatorOptions,
   { names }: GrpcPort,
   parts: HttpParts,
 ): Promise<LeaderHttp> {
   const { metrics, refusal } = parts;
   const since = new Date(store.leadsSinceMs ?? clock.nowMs()).toISOString();
-  const { routes, otherHosts, close } = httpRoutes({ ...parts, config, issuer, clock, dashboardPath });
+  const storedSessions = await StoredSessions.open({ store, log });
+  const own = { config, issuer, clock, dashboardPath, storedSessions };
+  const { routes, otherHosts, close } = httpRoutes({ ...parts, ...own });
   const content: HttpContent = {
     ...{ metrics, routes, otherHosts },
     readiness: () => ({
@@ -389,11 +394,4 @@ function readiness(
     ready: false,
     reasons: [health.status === "closed" ? "the store is closed" : `store: ${health.message}`],
   };
-}
-
-/** Letters and digits that can't be mistaken for one another, so that names can be read aloud. */
-const ALPHABET = "bcdfghjklmnpqrstvwxz2456789";
-
-function randomName(length: number): string {
-  return Array.from({ length }, () => ALPHABET[randomInt(ALPHABET.length)]).join("");
 }

@@ -6,6 +6,7 @@ import { certificateHandlers } from "./certificates/handlers.ts";
 import type { Config } from "./config.ts";
 import type { LiveWorkspaces } from "./dashboard/live/workspace-row.ts";
 import { openDashboard } from "./dashboard/open-dashboard.ts";
+import type { StoredSessions } from "./dashboard/stored-sessions.ts";
 import type { ApiCallOptions } from "./http/api/call.ts";
 import { addCertificateRoutes } from "./http/api/certificate-routes.ts";
 import { addEventRoutes } from "./http/api/event-routes.ts";
@@ -33,6 +34,8 @@ export interface HttpParts {
 
 export interface HttpRouteOptions extends HttpParts {
   readonly issuer: IdentityIssuer;
+  /** The sessions of the dashboard that outlast this coordinator. */
+  readonly storedSessions: StoredSessions;
   readonly clock: Clock;
   /** The file with the pages of the dashboard. */
   readonly dashboardPath: string | undefined;
@@ -50,6 +53,7 @@ export function httpRoutes(options: HttpRouteOptions): {
     ...{ ...calls, operator, workspaces, clock, tokens: tokenWatch, stopping, randomBytes },
     ...{ assetsPath: options.dashboardPath ?? "", cluster: config.cluster },
     podDomain: podDomainOf(config.http),
+    storedSessions: options.storedSessions,
   });
   return {
     otherHosts: dashboard.otherHosts,

@@ -14,14 +14,14 @@ import { openBackups } from "./backups/open-backups.ts";
 import { type CommandLine, ConfigError, readCommandLine, readHelp } from "./config.ts";
 import { type Coordinator, type CoordinatorOptions, startCoordinator } from "./coordinator.ts";
 import { failureText } from "./failure-text.ts";
-import { startFollower } from "./follower/follower.ts";
+import { type Follower, type FollowerOptions, startFollower } from "./follower/follower.ts";
 import { authorityTimeProblem, ensureAdminToken } from "./identity.ts";
 import { maintenanceTask, runMaintenance } from "./maintenance.ts";
 import { readSigningKey } from "./notifications/signing-key.ts";
 import { IdentityIssuer, loadSigningKeys } from "./objects/identity-issuer.ts";
 import { loadKeys } from "./objects/key-file.ts";
 import { hasSecrets, openFollowedVault, openVault, type ResealResult, reseal } from "./objects/open-vault.ts";
-import { openOrFollow } from "./open-cluster-store.ts";
+import { type OpenedStore, openOrFollow } from "./open-cluster-store.ts";
 import { joinCluster } from "./peers/join-cluster.ts";
 import { joinTask, readToken } from "./peers/join-task.ts";
 import { readKeyFiles } from "./peers/key-files.ts";
@@ -98,11 +98,43 @@ async function serve({ config, newStore }: CommandLine): Promise<void> {
   await Promise.all(config.notifications.map(({ secretFile }) => readSigningKey(secretFile)));
   // Others read the authority's certificate in it; what is secret lies in directories of its own.
   mkdirSync(config.dataDir, { recursive: true, mode: 0o755 });
-  let status = (): string => "opening the store";
   const manager = new ServiceManager({
     ...{ environment: process.env, pid: process.pid, clock },
-    status: () => status(),
+    status: () => present.status(),
   });
+  const present: Present = { status: () => "opening the store", end: async () => {} };
+  const stopping = endOnSignal(log, manager, () => present.end());
+  const onFatal = (err: unknown): void => {
+    log.fatal({ event: "coordinator-failed", err });
+    process.exit(1);
+  };
+  const parts = { config, clock, log, recentLog, manager, stopping, onFatal };
+  for (let isFirst = true; !stopping.aborted; isFirst = false)
+    await live({ ...parts, newStore: newStore && isFirst }, present);
+}
+
+/** The present life of the process. */
+interface Present {
+  status: () => string;
+  /** Ends it in order. */
+  end: () => Promise<void>;
+}
+
+interface LifeOptions extends Pick<CoordinatorOptions, "config" | "clock" | "log" | "recentLog" | "onFatal"> {
+  readonly newStore: boolean;
+  readonly manager: Pick<ServiceManager, "ready">;
+  /** Aborted when the process stops. */
+  readonly stopping: AbortSignal;
+}
+
+/**
+ * Opens the store and leads or follows, until the process stops or the lead is lost. Then everything is closed, because all that a
+ * leader has in memory is out of date, and the next life opens the store again.
+ */
+async function live(options: LifeOptions, present: Present): Promise<void> {
+  const { config, newStore, clock, log, manager, stopping } = options;
+  present.status = () => "opening the store";
+  present.end = async () => {};
   const own = { config, hostAddresses: hostAddresses(networkInterfaces()) };
   const opened = await openOrFollow(config, newStore, {
     clock,
@@ -110,6 +142,69 @@ async function serve({ config, newStore }: CommandLine): Promise<void> {
     log: (entry) => log.info(entry),
   });
   const { store } = opened;
+  const lost = Promise.withResolvers<void>();
+  const onFatal = onceLost(store, options, lost.resolve);
+  const parts = { ...options, ...own, ...(await openIdentity(options)), onFatal };
+  let close = async (): Promise<void> => {};
+  let closing: Promise<void> | undefined;
+  present.end = () => {
+    closing ??= close().then(() => store.close());
+    return closing;
+  };
+  if (opened.type === "leads") {
+    const starting = lead({ ...parts, store });
+    // Also while the ports are being opened, a signal ends it in order.
+    close = async () => (await starting).close();
+    const coordinator = await starting;
+    present.status = () => coordinator.status();
+    manager.ready();
+  } else {
+    const { follower, stopAuthority } = await follow(opened, parts);
+    close = () => follower.close();
+    present.status = () => follower.status();
+    manager.ready();
+    try {
+      await opened.store.lead(
+        (leader) => follower.observe(leader),
+        () => follower.observe(undefined),
+      );
+      await stopAuthority();
+      const coordinator = await lead({ ...parts, store, follower });
+      close = () => coordinator.close();
+      present.status = () => coordinator.status();
+    } catch (error) {
+      // The store was closed while the coordinator waited for the lead.
+      if (!stopping.aborted) throw error;
+    }
+  }
+  await lost.promise;
+  present.status = () => "stepping down: another coordinator leads";
+  const cancel = clock.schedule(STOP_TIMEOUT_MS, () =>
+    options.onFatal(new Error("stepping down took too long")),
+  );
+  await present.end();
+  cancel();
+}
+
+/** Returns what takes errors after which this life can't go on. The loss of the lead ends the life, the others end the process. */
+function onceLost(
+  store: Pick<DurableStore, "health">,
+  { log, onFatal }: LifeOptions,
+  onLost: () => void,
+): (error: unknown) => void {
+  let isLost = false;
+  return (err) => {
+    // Parts that are being closed may fail as well.
+    if (isLost) return;
+    const health = store.health();
+    if (health.status !== "read-only" || health.reason !== "lead-lost") return onFatal(err);
+    isLost = true;
+    log.warn({ event: "lead-lost", err });
+    onLost();
+  };
+}
+
+async function openIdentity({ config, clock, log }: LifeOptions) {
   const authority = await ClusterAuthority.open({
     dataDir: config.dataDir,
     cluster: config.cluster,
@@ -118,55 +213,29 @@ async function serve({ config, newStore }: CommandLine): Promise<void> {
   });
   const problem = authorityTimeProblem(authority.certPem, clock.nowMs());
   if (problem !== undefined) log.error({ event: "authority-out-of-time", problem });
-  const onFatal = (err: unknown): void => {
-    log.fatal({ event: "coordinator-failed", err });
-    process.exit(1);
-  };
-  const audit = await openAuditLog(config.dataDir, clock, log);
-  const parts = { ...own, authority, authorityRoll: authority, audit, clock, log, recentLog, onFatal };
-  if (opened.type === "leads") {
-    const starting = lead({ ...parts, store });
-    // Also while the ports are being opened, a signal ends it in order.
-    endOnSignal(log, manager, async () => {
-      await (await starting).close();
-      await store.close();
-    });
-    const coordinator = await starting;
-    status = () => coordinator.status();
-    manager.ready();
-    return;
-  }
+  return { authority, authorityRoll: authority, audit: await openAuditLog(config.dataDir, clock, log) };
+}
+
+async function follow(
+  opened: Extract<OpenedStore, { readonly type: "follows" }>,
+  parts: Omit<
+    FollowerOptions,
+    "store" | "self" | "vault" | "issuer" | "further" | "foreignKinds" | "authority"
+  > & {
+    readonly authority: ClusterAuthority;
+  },
+): Promise<{ readonly follower: Follower; readonly stopAuthority: () => Promise<void> }> {
+  const { config, clock } = parts;
+  const { store } = opened;
   const further = config.workspaces.enabled ? workspaceDefinitions : [];
-  const vault = await openFollowedVault(
-    await loadKeys({ ...keyFiles(config), mayMake: false }),
-    store,
-    clock,
-  );
+  const keys = await loadKeys({ ...keyFiles(config), mayMake: false });
+  const vault = await openFollowedVault(keys, store, clock);
   const issuer = await openIdentityIssuer(config, store, { mayMake: false });
-  const shared = { store, epoch: store.epoch, vault, authority };
+  const shared = { store, epoch: store.epoch, vault, authority: parts.authority };
   await adoptStored(shared);
-  const follower = await startFollower({
-    ...{ ...parts, ...opened, vault, issuer, further },
-    foreignKinds: [WORKSPACE_KIND],
-  });
-  status = () => follower.status();
-  const stopFollowing = followAuthority({ ...shared, log, onFatal });
-  manager.ready();
-  let end = (): Promise<void> => follower.close();
-  const stopping = endOnSignal(log, manager, () => end().then(() => store.close()));
-  try {
-    await opened.store.lead(
-      (leader) => follower.observe(leader),
-      () => follower.observe(undefined),
-    );
-    await stopFollowing();
-    const coordinator = await lead({ ...parts, store, follower });
-    end = () => coordinator.close();
-    status = () => coordinator.status();
-  } catch (error) {
-    // The store was closed while the coordinator waited for the lead.
-    if (!stopping.aborted) throw error;
-  }
+  const settings = { vault, issuer, further, foreignKinds: [WORKSPACE_KIND] };
+  const follower = await startFollower({ ...parts, ...opened, ...settings });
+  return { follower, stopAuthority: followAuthority({ ...shared, log: parts.log, onFatal: parts.onFatal }) };
 }
 
 /** Decides and writes, now that no other coordinator does. */

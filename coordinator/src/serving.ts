@@ -6,7 +6,7 @@ import type { ServeOptions } from "./rpc/serve.ts";
 import { TokenTrust } from "./rpc/token-trust.ts";
 
 export interface ServingOptions
-  extends Pick<ServeOptions, "log" | "stopping" | "revision">,
+  extends Pick<ServeOptions, "log" | "stopping" | "revision" | "mayDeny">,
     Pick<ApiCallOptions, "observe" | "monotonicMs"> {
   readonly audit: Pick<CallAudit, "begin">;
   readonly config: Pick<Config, "store">;
@@ -20,7 +20,7 @@ export function servingOf(
   { config, silentMs, ...own }: ServingOptions,
 ): { readonly serving: ServeOptions; readonly calls: ApiCallOptions } {
   const trust = new TokenTrust({ config, silentMs });
-  const { observe, monotonicMs, audit } = own;
+  const { observe, monotonicMs, audit, mayDeny } = own;
   return {
     serving: {
       ...own,
@@ -29,6 +29,6 @@ export function servingOf(
       tokens: port.tokenWatch,
       streamOf: port.streamOf,
     },
-    calls: { identify: trust.finding(port.tokens), observe, monotonicMs, audit },
+    calls: { identify: trust.finding(port.tokens), observe, monotonicMs, audit, mayDeny },
   };
 }

@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createKeyAndCsr } from "@forage/identity/csr";
 import { splitCertificates } from "@forage/identity/pem";
+import { LogOptions } from "@forage/proto/forage/agent/v1/agent";
+import type { LogsResponse } from "@forage/proto/forage/operator/v1/operator";
 import { type ServiceError, status } from "@grpc/grpc-js";
 import { startEtcd } from "../../hack/lib/etcd-server.ts";
 import { waitFor } from "../../hack/lib/wait-for.ts";
@@ -31,7 +33,7 @@ test("followers serve while the leader is killed or paused, and one of them lead
   const agent = await HollowAgent.start(second);
   const resources = [aService("web", "web"), aContainerService("web")];
   await second.forage.applyResources(aRequest("first", resources));
-  const lookups = others.map((member) => ({ member, starts: member.starts, lookup: member.lookUp(WEB) }));
+  const lookups = others.map((member) => ({ member, lives: member.lives, lookup: member.lookUp(WEB) }));
   for (const { lookup } of lookups) await lookup.until(() => lookup.endpoints.size === 2);
   const pods = await podNames(third);
   assert.equal(pods.length, 2);
@@ -46,7 +48,15 @@ test("followers serve while the leader is killed or paused, and one of them lead
     await untilListed(member, cluster);
     await waitFor(() => bundlesFollowers(member), wait("a support bundle has the files of the followers"));
     await waitFor(() => namesAll(member, cluster), wait("a new host gets the addresses of all coordinators"));
+    const shown = await Promise.all(["metrics", "readyz"].map((path) => textOf(member, path)));
+    assert.match(shown.join(), /forage_coordinator_leads_since_seconds\{coordinator="[^"]+"\} 1\d{9}/);
+    assert.match(shown.join(), /forage_follower_behind_seconds \d/);
+    assert.match(shown.join(), /"since":"20\d\d-/);
   }
+  // The logs of a pod pass through the coordinator that its agent is connected to.
+  const kept = await openLogs(second, agent, pods[0]);
+  const passed = await openLogs(third, agent, pods[0]);
+  for (const it of [kept, passed]) assert.equal(await it.echo("before"), "before");
   const before = lookups.map(({ lookup }) => lookup.updates.length);
   const ends = lookups.map(({ lookup }) => readOn(lookup));
 
@@ -54,6 +64,9 @@ test("followers serve while the leader is killed or paused, and one of them lead
   const killedMs = performance.now();
   await leaderOf(others);
   t.diagnostic(`another coordinator led after ${Math.round(performance.now() - killedMs)} ms`);
+  assert.equal(await kept.echo("after"), "after", "logs go on without the leader");
+  kept.close();
+  passed.close();
   for (const member of others) await untilListed(member, others);
   agent.close();
   const back = agent.again({ behaviour: (pod) => agent.running(pod) });
@@ -64,9 +77,9 @@ test("followers serve while the leader is killed or paused, and one of them lead
   await third.forage.applyResources(aRequest("more", [aService("more", "web")]));
   const more = others.map((member) => member.lookUp("more.shop.svc.cluster.local:80"));
   for (const lookup of more) await lookup.until(() => lookup.endpoints.size === 2);
-  for (const [at, { member, starts, lookup }] of lookups.entries()) {
-    // A coordinator that the machine gave no time for longer than its lease has ended, and was started again.
-    if (member.starts !== starts) continue;
+  for (const [at, { member, lives, lookup }] of lookups.entries()) {
+    // A coordinator that the machine gave no time for longer than its lease has begun again.
+    if (member.lives !== lives) continue;
     assert.deepEqual(lookup.updates.slice(before[at]), [], "a look-up goes on without a message");
     assert.equal(await Promise.race([ends[at], "open"]), "open");
   }
@@ -76,9 +89,13 @@ test("followers serve while the leader is killed or paused, and one of them lead
   const paused = leading.end("SIGSTOP");
   await leaderOf(cluster.filter((member) => member !== leading));
   paused.kill("SIGCONT");
-  // It can't write any more, so that it ends. The service manager starts it again.
-  assert.equal(await paused.exited, 1);
-  await leading.start();
+  // It can't write any more. Its process goes on, and follows.
+  const { starts } = leading;
+  await waitFor(
+    async () => (await leading.leads()) === false,
+    wait("the coordinator that was paused follows"),
+  );
+  assert.equal(leading.starts, starts);
   await leaderOf(cluster);
   await waitFor(async () => (await podNames(leading)).join() === pods.join(), wait("the pods are the same"));
 
@@ -151,6 +168,38 @@ async function refusesTokens(member: Member): Promise<boolean> {
       (error: ServiceError) => error,
     );
   return refusal?.code === status.UNAVAILABLE && /the token may have been revoked/.test(refusal.details);
+}
+
+async function textOf({ http }: Member, path: string): Promise<string> {
+  return (await fetch(`http://${http}/${path}`)).text();
+}
+
+/** Follows the logs of a pod through the member, as the agent serves them. */
+async function openLogs(member: Member, agent: HollowAgent, pod = "") {
+  const options = LogOptions.fromPartial({ follow: true });
+  const reading = member.operator().logs({ namespace: "shop", pod, container: "", options });
+  reading.on("error", () => {});
+  const session = await waitFor(
+    () => agent.sessions.find(({ kind }) => kind?.$case === "logs"),
+    wait("the agent receives the request for logs"),
+  );
+  agent.sessions.length = 0;
+  const serving = agent.client.serve();
+  serving.on("error", () => {});
+  serving.write({ frame: { $case: "sessionId", value: session.sessionId } });
+  const answers = reading[Symbol.asyncIterator]();
+  return {
+    /** Returns the text once it has come through. */
+    echo: async (text: string): Promise<string> => {
+      serving.write({ frame: { $case: "stdout", value: Buffer.from(text) } });
+      const { data } = (await answers.next()).value as LogsResponse;
+      return data.toString();
+    },
+    close: () => {
+      reading.cancel();
+      serving.cancel();
+    },
+  };
 }
 
 /** Waits until the member lists these coordinators as ready, and one of them as the one that leads. */

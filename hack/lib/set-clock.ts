@@ -16,20 +16,11 @@ export class SetClock {
 
   /** Starts a program with this clock. */
   get environment(): Readonly<Record<string, string>> {
-    const library = findFaketime();
-    if (library === undefined)
-      throw new SetupError(
-        "MISSING_TOOL",
-        `there is no ${LIBRARY}`,
-        "install the package faketime, or run hack/test, which does",
-      );
     return {
-      LD_PRELOAD: library,
+      ...faketime(),
       FAKETIME_TIMESTAMP_FILE: this.#path,
       // Without it, a change takes effect ten seconds later.
       FAKETIME_NO_CACHE: "1",
-      FAKETIME_DONT_FAKE_MONOTONIC: "1",
-      NO_FAKE_STAT: "1",
     };
   }
 
@@ -41,6 +32,22 @@ export class SetClock {
     // In one step: the program may read it at any moment.
     renameSync(next, this.#path);
   }
+}
+
+/** Starts a program whose wall clock is this many seconds before or after the machine's, from its start on. */
+export function wrongClock(offsetSeconds: number): Readonly<Record<string, string>> {
+  return { ...faketime(), FAKETIME: `${offsetSeconds < 0 ? "" : "+"}${offsetSeconds}` };
+}
+
+function faketime(): Readonly<Record<string, string>> {
+  const library = findFaketime();
+  if (library === undefined)
+    throw new SetupError(
+      "MISSING_TOOL",
+      `there is no ${LIBRARY}`,
+      "install the package faketime, or run hack/test, which does",
+    );
+  return { LD_PRELOAD: library, FAKETIME_DONT_FAKE_MONOTONIC: "1", NO_FAKE_STAT: "1" };
 }
 
 export function findFaketime(): string | undefined {

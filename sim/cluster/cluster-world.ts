@@ -183,7 +183,7 @@ export class ClusterWorld implements Fleet {
       if (this.#end.signal.aborted) return;
       this.clusterRules.look();
       const health = this.#observer?.health();
-      if (health?.status === "read-only" && health.reason === "io-error")
+      if (health?.status === "read-only" && (health.reason === "io-error" || health.reason === "lead-lost"))
         this.blame(`the history in etcd was changed: ${health.message}`);
       this.#look();
     });

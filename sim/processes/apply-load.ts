@@ -20,8 +20,6 @@ export class ApplyLoad {
   readonly acknowledged: Acknowledged[] = [];
   /** Errors other than UNAVAILABLE, and UNAVAILABLE without a reason. */
   readonly failures: string[] = [];
-  /** The number of answers that there is no such rollout, from coordinators that had not read it. */
-  behind = 0;
   /** The number of retries. */
   retries = 0;
   /** The reasons that calls failed for and were repeated. */
@@ -91,10 +89,8 @@ export class ApplyLoad {
         return await call(member);
       } catch (error) {
         const { code, details = "" } = error as ServiceError;
-        // A coordinator that is cut off goes on reading what it has.
-        const isBehind = code === status.NOT_FOUND && details.startsWith("there is no rollout");
-        if (isBehind) this.behind++;
-        else if (code !== status.UNAVAILABLE || details === "") {
+        // Also a coordinator that is cut off must not deny what another one has acknowledged.
+        if (code !== status.UNAVAILABLE || details === "") {
           this.failures.push(`${code} ${details}`);
           throw error;
         }

@@ -21,7 +21,7 @@ export async function killLeader(t: TestContext, { members }: Scene): Promise<Ro
   const leader = await leaderOf(members);
   const others = members.filter((member) => member !== leader);
   const open = await Promise.all(
-    members.map(async (member) => ({ member, lookup: await lookedUp([member]), starts: member.starts })),
+    members.map(async (member) => ({ member, lookup: await lookedUp([member]), lives: member.lives })),
   );
   const before = open.map(({ lookup }) => lookup.updates.length);
   const reading = open.map(({ lookup }) => readOn(lookup));
@@ -33,10 +33,10 @@ export async function killLeader(t: TestContext, { members }: Scene): Promise<Ro
   again.close();
   const next = await leaderOf(others);
   const decidedMs = await decidedAt(next, killedAtMs).then((atMs) => atMs - killedAtMs);
-  for (const [at, { member, starts, lookup }] of open.entries()) {
+  for (const [at, { member, lives, lookup }] of open.entries()) {
     lookup.close();
-    // A coordinator that the machine gave no time for longer than its lease was started again.
-    if (member === leader || member.starts !== starts) continue;
+    // A coordinator that the machine gave no time for longer than its lease has begun again.
+    if (member === leader || member.lives !== lives) continue;
     assert.deepEqual(
       lookup.updates.slice(before[at]),
       [],

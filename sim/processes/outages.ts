@@ -3,6 +3,7 @@ import type { TestContext } from "node:test";
 import { status } from "@grpc/grpc-js";
 import { podUidOf } from "../../agent/src/pods/container-name.ts";
 import { leaderOf, type Member } from "../../coordinator/test/support/coordinator-cluster.ts";
+import { wrongClock } from "../../hack/lib/set-clock.ts";
 import { waitFor } from "../../hack/lib/wait-for.ts";
 import { type ApplyLoad, aVersion } from "./apply-load.ts";
 import { decidedAt, lookedUp, readOn } from "./faults.ts";
@@ -20,12 +21,12 @@ export async function pauseLeader(t: TestContext, { members }: Scene, load: Appl
   const decidedMs = (await decidedAt(next, pausedAtMs)) - pausedAtMs;
   t.diagnostic(`another one decided ${decidedMs} ms after the pause had begun`);
   await until("the pause is over", () => Date.now() - pausedAtMs >= PAUSE_MS);
+  const { starts } = leader;
   program.kill("SIGCONT");
-  // It can't write any more, so that it ends. The service manager starts it again.
-  assert.equal(await program.exited, 1);
-  assert.match(leader.log(), /this coordinator has lost the lead/);
-  await leader.start();
+  // It can't write any more, and steps down without an end of its process.
   await until("it follows", async () => (await leader.leads()) === false);
+  assert.match(leader.log(), /this coordinator has lost the lead/);
+  assert.equal(leader.starts, starts);
   await grows(load);
 }
 
@@ -98,7 +99,6 @@ export async function cutFromEtcd(t: TestContext, scene: Scene, load: ApplyLoad)
   await until("it follows", async () => (await leader.leads()) === false);
   await leaderOf(members);
   await grows(load);
-  t.diagnostic(`${load.behind} answers of the one that was cut off were behind`);
 }
 
 /** Agents that have learnt the coordinators' own addresses may pass the ways by: one with connections is cut. */
@@ -120,17 +120,74 @@ function connectionsOf(scene: Scene, member: Member): number {
   return scene.wayOfAgents(member).connections;
 }
 
-export async function restartAll(t: TestContext, { members }: Scene, load: ApplyLoad): Promise<void> {
+/** Upgrades one after the other from the previous version. Look-ups on the others go on without a message. */
+export async function upgradeAll(t: TestContext, scene: Scene, load: ApplyLoad): Promise<void> {
+  const { members } = scene;
   for (const member of members) {
     await grows(load);
+    const others = members.filter((it) => it !== member);
+    const lookups = await Promise.all(
+      others.map(async (other) => ({ other, lives: other.lives, lookup: await lookedUp([other]) })),
+    );
+    const before = lookups.map(({ lookup }) => lookup.updates.length);
+    for (const { lookup } of lookups) void readOn(lookup);
+    const still = scene.still();
     const program = member.end("SIGTERM");
     assert.equal(await program.exited, 0);
+    member.environment = {};
     await member.start();
     await leaderOf(members);
+    for (const [at, { other, lives, lookup }] of lookups.entries()) {
+      lookup.close();
+      // A coordinator that the machine gave no time for longer than its lease has stepped down.
+      if (other.lives !== lives) continue;
+      assert.deepEqual(lookup.updates.slice(before[at]), [], "look-ups on others go on without a message");
+    }
+    assert.deepEqual(scene.still(), still, "no container was touched");
   }
   await grows(load);
-  assert.equal(load.behind, 0);
   t.diagnostic(`${load.acknowledged.length} rollouts, ${load.retries} retries`);
+}
+
+/** One coordinator after the other gets a wrong clock, and leads with it. */
+export function wrongClocks(offsetsSeconds: readonly number[]) {
+  return async (t: TestContext, { members, hosts }: Scene, load: ApplyLoad): Promise<void> => {
+    for (const offsetSeconds of offsetsSeconds) {
+      const leader = await leaderOf(members);
+      const wrong = members.find((member) => member !== leader);
+      assert.ok(wrong);
+      await wrong.end("SIGTERM").exited;
+      await wrong.start(wrongClock(offsetSeconds));
+      await until("the list says so", () => saysClock(leader, offsetSeconds));
+      await grows(load);
+      // The others are started again at once, so that agents and clients have both kinds of coordinators.
+      const others = members.filter((member) => member !== wrong);
+      while ((await wrong.leads()) !== true)
+        for (const other of others) {
+          if ((await other.leads()) !== true) continue;
+          await other.end("SIGTERM").exited;
+          await other.start();
+          await leaderOf(members);
+        }
+      await until("all hosts are ready", async () => {
+        const { nodes } = await wrong.operator().listNodes({});
+        return nodes.length === hosts.length && nodes.every(({ ready }) => ready);
+      });
+      await grows(load);
+      for (const member of members) (await lookedUp([member])).close();
+      t.diagnostic(`led with a clock that is off by ${offsetSeconds} s`);
+      await wrong.end("SIGTERM").exited;
+      await wrong.start();
+      await leaderOf(members);
+    }
+    await grows(load);
+  };
+}
+
+async function saysClock(leader: Member, offsetSeconds: number): Promise<boolean> {
+  const { coordinators } = await leader.operator().listCoordinators({});
+  const word = offsetSeconds > 0 ? "ahead of" : "behind";
+  return coordinators.some(({ message, ready }) => ready && message.includes(`s ${word} the leader's`));
 }
 
 function isChanged({ spec, state }: { readonly spec: unknown; readonly state: string }): boolean {

@@ -1,7 +1,9 @@
-import { mkdtemp, writeFile } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
+import { toBinary } from "@bufbuild/protobuf";
+import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { podUidOf } from "../../agent/src/pods/container-name.ts";
 import { HostOfFakes } from "../../agent/test/host-of-fakes.ts";
 import { type Member, startCluster } from "../../coordinator/test/support/coordinator-cluster.ts";
@@ -9,6 +11,7 @@ import { aContainerService, aRequest, aService } from "../../coordinator/test/su
 import { type EtcdServer, startEtcdCluster } from "../../hack/lib/etcd-server.ts";
 import { TcpRelay } from "../../hack/lib/tcp-relay.ts";
 import { waitFor } from "../../hack/lib/wait-for.ts";
+import { buildDescriptor } from "../../proto/test/descriptor.ts";
 import { StoredHistory } from "./stored-history.ts";
 
 const SIZE = 3;
@@ -42,8 +45,10 @@ export async function aScene(t: TestContext): Promise<Scene> {
   const toEtcd: TcpRelay[][] = [];
   for (let at = 0; at < SIZE; at++)
     toEtcd.push(await Promise.all(etcd.map(({ endpoint }) => relay(() => endpoint.replace("http://", "")))));
+  const previous = await previousVersion(t);
   const members = await startCluster(t, {
     endpointsOf: (at) => toEtcd[at]?.map(({ address }) => `http://${address}`) ?? [],
+    environmentOf: () => previous,
     settings: { rollout: { stableSeconds: 0 } },
   });
   const toMembers = await Promise.all(members.map(({ address }) => relay(() => address)));
@@ -65,6 +70,16 @@ export async function aScene(t: TestContext): Promise<Scene> {
     wayOfAgents: (member) => placeOf(toMembers, member),
     still: () => stillOf(hosts),
   };
+}
+
+/** Returns the environment of a coordinator that speaks the wire of the previous version. */
+async function previousVersion(t: TestContext): Promise<Readonly<Record<string, string>>> {
+  const dir = await mkdtemp(join(tmpdir(), "forage-wire-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  const descriptor = join(dir, "descriptor");
+  await writeFile(descriptor, toBinary(FileDescriptorSetSchema, await buildDescriptor()));
+  const preload = join(import.meta.dirname, "previous-version.ts");
+  return { NODE_OPTIONS: `--import=${preload}`, FORAGE_WIRE_DESCRIPTOR: descriptor };
 }
 
 /** Returns the uids of pods of which several containers run. */

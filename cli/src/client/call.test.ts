@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
+import { EventEmitter } from "node:events";
 import { test } from "node:test";
-import type { Client } from "@grpc/grpc-js";
+import { STALE_HEADER } from "@forage/common/stale-header";
+import { type Client, Metadata } from "@grpc/grpc-js";
 import { type MethodOf, unary } from "./call.ts";
 
 test("a call that begins after the interruption is cancelled at once", { timeout: 180_000 }, async () => {
@@ -13,4 +15,29 @@ test("a call that begins after the interruption is cancelled at once", { timeout
   const method = { path: "/a" } as unknown as MethodOf<unknown, unknown>;
   const limits = { signal: AbortSignal.abort(), nowMs: () => 0 };
   await assert.rejects(unary(client, method, {}, limits), /cancelled/);
+});
+
+test("reports an answer of a coordinator that can't reach the leader", { timeout: 180_000 }, async () => {
+  let told = 0;
+  const ask = async (headers: Metadata): Promise<unknown> => {
+    const call = Object.assign(new EventEmitter(), { cancel: () => undefined });
+    const client = {
+      makeUnaryRequest: (...given: readonly unknown[]) => {
+        setImmediate(() => {
+          call.emit("metadata", headers);
+          (given.at(-1) as (error: null, response: object) => void)(null, {});
+        });
+        return call;
+      },
+    } as unknown as Client;
+    const method = { path: "/a" } as unknown as MethodOf<unknown, unknown>;
+    const onStale = (): void => void told++;
+    return unary(client, method, {}, { signal: new AbortController().signal, nowMs: () => 0, onStale });
+  };
+  await ask(new Metadata());
+  assert.equal(told, 0);
+  const stale = new Metadata();
+  stale.set(STALE_HEADER, "250");
+  await ask(stale);
+  assert.equal(told, 1);
 });

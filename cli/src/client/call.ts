@@ -1,3 +1,5 @@
+import type { EventEmitter } from "node:events";
+import { STALE_HEADER } from "@forage/common/stale-header";
 import {
   type CallOptions,
   type Client,
@@ -18,6 +20,8 @@ export interface CallLimits {
   /** Absent: as long as it takes. */
   readonly timeoutMs?: number | undefined;
   readonly nowMs: () => number;
+  /** Called when the answer comes from a coordinator that can't reach the one that leads. Default: nothing is called. */
+  readonly onStale?: (() => void) | undefined;
 }
 
 /** Rejects with grpc-js's ServiceError; an aborted signal gives CANCELLED. */
@@ -43,9 +47,17 @@ export function unary<Request, Response>(
         else resolve(response);
       },
     );
+    observeStale(call, limits);
     const cancel = (): void => call.cancel();
     if (limits.signal.aborted) cancel();
     limits.signal.addEventListener("abort", cancel, { once: true });
+  });
+}
+
+function observeStale(call: EventEmitter, { onStale }: CallLimits): void {
+  if (onStale === undefined) return;
+  call.once("metadata", (headers: Metadata) => {
+    if (headers.get(STALE_HEADER).length > 0) onStale();
   });
 }
 
@@ -64,6 +76,7 @@ export async function* serverStream<Request, Response>(
     new Metadata(),
     callOptions(limits),
   );
+  observeStale(call, limits);
   // Cancelling after the loop has ended raises an error without another listener.
   call.on("error", () => {});
   const cancel = (): void => call.cancel();

@@ -25,6 +25,8 @@ export interface CoordinatorOptions {
   readonly nowMs: () => number;
   /** Replaces the usual time limit of each request. */
   readonly timeoutMs: number | undefined;
+  /** Called once when an answer may be out of date, because no coordinator that leads can be reached. Default: nothing is called. */
+  readonly onStale?: (() => void) | undefined;
 }
 
 /** The connection of one command, to any of the cluster's coordinators. Everything it throws is a CliError. */
@@ -32,6 +34,7 @@ export class Coordinator {
   readonly #endpoint: Endpoint;
   readonly #servers: Servers;
   readonly #options: CoordinatorOptions;
+  #isStaleTold = false;
 
   constructor(endpoint: Endpoint, options: CoordinatorOptions) {
     this.#endpoint = endpoint;
@@ -111,11 +114,17 @@ export class Coordinator {
     this.#servers.close();
   }
 
+  #tellStale(onStale: () => void): void {
+    if (!this.#isStaleTold) onStale();
+    this.#isStaleTold = true;
+  }
+
   get #timeoutMs(): number {
     return this.#options.timeoutMs ?? REQUEST_TIMEOUT_MS;
   }
 
   #limits(signal: AbortSignal): CallLimits {
-    return { signal, nowMs: this.#options.nowMs };
+    const { nowMs, onStale } = this.#options;
+    return { signal, nowMs, onStale: onStale && (() => this.#tellStale(onStale)) };
   }
 }

@@ -2,13 +2,12 @@ import { CoordinatorError } from "../errors.ts";
 import type { Store } from "../store/index.ts";
 import type { Clock } from "../time/clock.ts";
 
-/** Until the process ends, it refuses every write, and agents stay connected to it although another coordinator may lead. */
+/** Until then, every write is refused, and agents stay connected although another coordinator may lead. */
 const INTERVAL_MS = 1_000;
 
 /**
- * Ends the process after an I/O error, because the store then refuses every write until it is opened again: LevelDB failed, or
- * another coordinator leads. A full disk is no reason to end: the store itself continues once there is room. Returns a function
- * that stops the watchdog.
+ * Reports when the store refuses every write until it is opened again: after an I/O error, or because another coordinator leads. A
+ * full disk is no reason: the store itself continues once there is room. Returns a function that stops the watchdog.
  */
 export function watchStore(options: {
   readonly store: Store;
@@ -20,11 +19,15 @@ export function watchStore(options: {
   const later = (): void => {
     cancel = clock.schedule(INTERVAL_MS, () => {
       const health = store.health();
-      if (health.status === "read-only" && health.reason === "io-error") {
+      if (health.status === "read-only" && isOver(health.reason)) {
         onBroken(new CoordinatorError("INTERNAL", `the store must be opened again: ${health.message}`));
       } else later();
     });
   };
   later();
   return () => cancel();
+}
+
+function isOver(reason: "no-space" | "unavailable" | "io-error" | "lead-lost"): boolean {
+  return reason === "io-error" || reason === "lead-lost";
 }

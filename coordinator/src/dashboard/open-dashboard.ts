@@ -16,6 +16,7 @@ import type { LiveWorkspaces } from "./live/workspace-row.ts";
 import { PodPorts } from "./pod-ports/pod-ports.ts";
 import { addDashboardRoutes } from "./routes.ts";
 import { DashboardSessions } from "./sessions.ts";
+import type { StoredSessions } from "./stored-sessions.ts";
 import { Streams } from "./streams.ts";
 import { UsageHistory } from "./usage-history.ts";
 
@@ -32,6 +33,8 @@ export interface DashboardOptions extends ApiCallOptions {
   readonly randomBytes: (count: number) => Uint8Array;
   /** Ports of pods are reached under host names below it. Undefined: they are not served. */
   readonly podDomain: string | undefined;
+  /** The sessions that outlast this coordinator. */
+  readonly storedSessions: StoredSessions;
   /** Aborts when the server stops. */
   readonly stopping: AbortSignal;
 }
@@ -45,9 +48,9 @@ export interface Dashboard {
 
 /** Puts the parts of the dashboard together. Until a browser comes it only takes samples, into rings of fixed size. */
 export function openDashboard(options: DashboardOptions): Dashboard {
-  const { operator, workspaces, clock, identify, randomBytes, tokens, stopping } = options;
+  const { operator, workspaces, clock, identify, randomBytes, tokens, stopping, storedSessions } = options;
   const sessions = new DashboardSessions({
-    ...{ findToken: identify.findToken, clock, randomBytes },
+    ...{ findToken: identify.findToken, clock, randomBytes, stored: storedSessions },
     watchToken: (tokenId, lapse) => tokens.watch(holderOf(tokenId), lapse),
   });
   const { state, autoscale, metrics } = operator;

@@ -31,12 +31,14 @@ import type { PodPorts } from "./pod-ports/pod-ports.ts";
 import { addSampleRoutes } from "./sample-routes.ts";
 import { addSessionRoutes } from "./session-routes.ts";
 import type { DashboardSessions } from "./sessions.ts";
+import type { StoredSessions } from "./stored-sessions.ts";
 import type { Streams } from "./streams.ts";
 import type { UsageHistory } from "./usage-history.ts";
 
 export interface DashboardRouteOptions extends ApiCallOptions {
   readonly assets: Assets;
   readonly sessions: DashboardSessions;
+  readonly storedSessions: Pick<StoredSessions, "settled">;
   readonly streams: Streams;
   readonly tables: LiveTables;
   readonly workspaces: Pick<LiveWorkspaces, "namespace"> | undefined;
@@ -156,15 +158,17 @@ async function login(c: Bound, options: DashboardRouteOptions): Promise<Response
   const before = cookieOf(c);
   if (before !== undefined) options.sessions.end(before);
   const id = options.sessions.start(caller.tokenId);
+  await options.storedSessions.settled();
   c.header("set-cookie", cookieHeader(c, id));
   const found = options.sessions.find(id);
   if (found === undefined) throw new CoordinatorError("UNAUTHENTICATED", "the token has ended");
   return c.json(me(found, options), 200, NO_STORE);
 }
 
-function logout(c: Bound, { sessions }: DashboardRouteOptions): Response {
+async function logout(c: Bound, { sessions, storedSessions }: DashboardRouteOptions): Promise<Response> {
   const id = cookieOf(c);
   if (id !== undefined) sessions.end(id);
+  await storedSessions.settled();
   c.header("set-cookie", cookieHeader(c, undefined));
   return c.json({}, 200, NO_STORE);
 }

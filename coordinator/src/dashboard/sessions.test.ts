@@ -1,8 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Log } from "@forage/common/log";
 import { VirtualClock } from "@forage/common/virtual-clock";
 import type { ApiTokenRecord } from "@forage/identity/api-token";
-import { DashboardSessions, MAX_SESSIONS, MAX_SESSIONS_OF_TOKEN } from "./sessions.ts";
+import { createMemoryStore } from "../store/index.ts";
+import { DashboardSessions, MAX_SESSIONS, MAX_SESSIONS_OF_TOKEN, type SessionsOptions } from "./sessions.ts";
+import { StoredSessions } from "./stored-sessions.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -19,7 +22,7 @@ function aWorld() {
   const lapse = (token: string): void => {
     for (const [run, id] of lapses) if (id === token) run();
   };
-  const sessions = new DashboardSessions({
+  const options: SessionsOptions = {
     findToken: (id) => {
       const record = tokens.get(id);
       return record && { id, revision: 1, record };
@@ -30,8 +33,9 @@ function aWorld() {
       return () => lapses.delete(lapse);
     },
     randomBytes: (count) => Buffer.alloc(count, `${++made} `),
-  });
-  return { clock, tokens, addToken, sessions, lapse, watched: () => lapses.size };
+  };
+  const sessions = new DashboardSessions(options);
+  return { clock, tokens, addToken, options, sessions, lapse, watched: () => lapses.size };
 }
 
 test("a session ends with its token, without a further request", () => {
@@ -99,6 +103,37 @@ test("a session ends with its token's time, when it is not used, at its greatest
   clock.advance(2 * HOUR_MS);
   assert.equal(kept?.signal.aborted, true, "a day has passed");
   assert.equal(sessions.size, 0);
+});
+
+test("stored sessions go on at the next coordinator, and ended ones don't", async () => {
+  const log = { warn: (err: unknown) => assert.fail(`${err}`) } as unknown as Log;
+  const { addToken, clock, options } = aWorld();
+  const store = createMemoryStore({ clock });
+  addToken("a");
+  const open = async () => {
+    const stored = await StoredSessions.open({ store, log });
+    return { stored, sessions: new DashboardSessions({ ...options, stored }) };
+  };
+  const first = await open();
+  const [kept, loggedOut] = [first.sessions.start("a"), first.sessions.start("a")];
+  const { signal } = first.sessions.find(kept)?.session ?? {};
+  first.sessions.end(loggedOut);
+  first.sessions.close();
+  await first.stored.settled();
+  assert.equal(signal?.aborted, true);
+  assert.ok(
+    !JSON.stringify((await store.range("")).records.map(({ key }) => key)).includes(kept),
+    "no id is stored",
+  );
+  clock.advance(7 * HOUR_MS);
+  const second = await open();
+  assert.equal(second.sessions.find(loggedOut), undefined);
+  assert.equal(second.sessions.find(kept)?.caller.tokenId, "a");
+  clock.advance(17 * HOUR_MS);
+  const third = await open();
+  assert.equal(third.sessions.find(kept), undefined, "a day has passed since its start");
+  await third.stored.settled();
+  assert.deepEqual((await store.range("")).records, []);
 });
 
 test("a token that logs in again and again ends its own oldest session only", () => {

@@ -3,6 +3,7 @@ import { CoordinatorError } from "../errors.ts";
 import type { Caller } from "../rpc/caller.ts";
 import type { ApiTokenEntry } from "../state/entries.ts";
 import type { Clock } from "../time/clock.ts";
+import type { StoredSession, StoredSessions } from "./stored-sessions.ts";
 
 export interface SessionsOptions {
   readonly findToken: (id: string) => ApiTokenEntry | undefined;
@@ -10,6 +11,8 @@ export interface SessionsOptions {
   readonly watchToken: (id: string, lapse: () => void) => () => void;
   readonly clock: Clock;
   readonly randomBytes: (count: number) => Uint8Array;
+  /** Default: the sessions end with the process. */
+  readonly stored?: Pick<StoredSessions, "take" | "put" | "delete"> | undefined;
 }
 
 /** A browser that has logged in. It acts with the token's present rights and holds no secret of the token. */
@@ -38,8 +41,8 @@ const MAX_AGE_MS = 24 * 3_600_000;
 const ID_BYTES = 32;
 
 /**
- * Holds the sessions of browsers, in memory only: a restart of the coordinator ends them. A session refers to its token by id, and
- * ends with it.
+ * Holds the sessions of browsers. They outlast this coordinator if they are stored. A session refers to its token by id, and ends with
+ * it.
  */
 export class DashboardSessions {
   readonly #options: SessionsOptions;
@@ -48,6 +51,7 @@ export class DashboardSessions {
 
   constructor(options: SessionsOptions) {
     this.#options = options;
+    for (const session of options.stored?.take() ?? []) this.#adopt(session);
   }
 
   get size(): number {
@@ -66,22 +70,35 @@ export class DashboardSessions {
         `${MAX_SESSIONS} browsers are logged in; log out in one of them, or try again later`,
       );
     }
-    const { clock, randomBytes } = this.#options;
+    const { clock, randomBytes, stored } = this.#options;
     const id = Buffer.from(randomBytes(ID_BYTES)).toString("base64url");
-    const digest = digestOf(id);
-    const key = digest.toString("hex");
+    const digest = digestOf(id).toString("hex");
+    this.#keep({ digest, tokenId }, MAX_AGE_MS);
+    stored?.put({ digest, tokenId, startedAtMs: clock.nowMs() });
+    return id;
+  }
+
+  /** Goes on with a session that another coordinator has started, or this one before its restart. It counts as used just now. */
+  #adopt(session: StoredSession): void {
+    const ageMs = Math.max(0, this.#options.clock.nowMs() - session.startedAtMs);
+    if (ageMs < MAX_AGE_MS && this.#sessions.size < MAX_SESSIONS) this.#keep(session, MAX_AGE_MS - ageMs);
+    else this.#options.stored?.delete(session.digest);
+  }
+
+  #keep({ digest, tokenId }: Omit<StoredSession, "startedAtMs">, lastsMs: number): void {
+    const { clock, watchToken } = this.#options;
     const ending = new AbortController();
     const session: Kept = {
-      ...{ tokenId, digest, ending, signal: ending.signal },
+      ...{ tokenId, ending, signal: ending.signal },
+      digest: Buffer.from(digest, "hex"),
       usedMs: clock.monotonicMs(),
       waiting: [],
     };
-    this.#sessions.set(key, session);
-    const end = (): void => this.#end(key);
-    session.waiting.push(clock.schedule(MAX_AGE_MS, end));
-    session.waiting.push(this.#options.watchToken(tokenId, end));
+    this.#sessions.set(digest, session);
+    const end = (): void => this.#end(digest);
+    session.waiting.push(clock.schedule(lastsMs, end));
+    session.waiting.push(watchToken(tokenId, end));
     session.waiting.push(this.#awaitIdle(session, end));
-    return id;
   }
 
   /** Returns the session and its caller, with the rights that the token has now. Undefined: the session has ended. */
@@ -113,16 +130,18 @@ export class DashboardSessions {
     this.#end(digestOf(id).toString("hex"));
   }
 
+  /** Ends the sessions here. Those that are stored go on at the next coordinator. */
   close(): void {
-    for (const key of [...this.#sessions.keys()]) this.#end(key);
+    for (const session of this.#sessions.values()) letGo(session);
+    this.#sessions.clear();
   }
 
   #end(key: string): void {
     const session = this.#sessions.get(key);
     if (session === undefined) return;
     this.#sessions.delete(key);
-    for (const cancel of session.waiting) cancel();
-    session.ending.abort();
+    letGo(session);
+    this.#options.stored?.delete(key);
   }
 
   /** Calls once when the session was not used for its time. Returns how to stop waiting. */
@@ -141,6 +160,11 @@ export class DashboardSessions {
   #leftMs({ usedMs }: Kept): number {
     return usedMs + IDLE_MS - this.#options.clock.monotonicMs();
   }
+}
+
+function letGo({ waiting, ending }: Kept): void {
+  for (const cancel of waiting) cancel();
+  ending.abort();
 }
 
 function digestOf(id: string): Buffer {

@@ -1,3 +1,4 @@
+import { STALE_HEADER } from "@forage/common/stale-header";
 import type { Authority } from "../authority/authority.ts";
 import { type Config, hostPort } from "../config.ts";
 import type { EventLog } from "../events/event-log.ts";
@@ -13,6 +14,7 @@ import { type HttpServer, type Readiness, startHttpServer } from "../http/server
 import { serverMaterial } from "../identity.ts";
 import type { IdentityIssuer } from "../objects/identity-issuer.ts";
 import type { Clock } from "../time/clock.ts";
+import { BEHIND_MS } from "./readiness.ts";
 
 export interface FollowerHttpOptions {
   readonly config: Pick<Config, "http">;
@@ -29,8 +31,8 @@ export interface FollowerHttpParts extends PassHttpOptions {
   readonly events: EventLog;
   readonly handlers: ObjectRouteOptions["handlers"];
   readonly stopping: AbortSignal;
-  /** Whether the view is known to be older than the leader's. */
-  readonly isBehind: () => boolean;
+  /** Milliseconds since the view had all of the store. */
+  readonly behindMs: () => number;
 }
 
 /** Requests that only read what the view and the store have. The pages of the dashboard need the leader's memory. */
@@ -42,6 +44,8 @@ const SERVED_HERE = [
 ];
 const PODS_AT_LEADER =
   "ports of pods open at the coordinator that leads: open its dashboard, or forward the port to this computer with the command line\n";
+/** This coordinator denies nothing, see `mayDeny`: the leader may have acknowledged what it has not read. */
+const UNKNOWN_HERE = 503;
 /** A request that can be served here waits no longer for the leader. */
 const PATIENCE_MS = 300;
 
@@ -50,7 +54,8 @@ export async function openFollowerHttp(
   { config, authority, issuer, clock }: FollowerHttpOptions,
   parts: FollowerHttpParts,
 ): Promise<HttpServer> {
-  const { port, metrics, readiness, calls, events, handlers, stopping, isBehind } = parts;
+  const { port, metrics, readiness, events, handlers, stopping, behindMs } = parts;
+  const calls = { ...parts.calls, mayDeny: () => false };
   const listen = hostPort(config.http.listen);
   const podDomain = podDomainOf(config.http);
   return startHttpServer({
@@ -61,11 +66,13 @@ export async function openFollowerHttp(
         // Pages of pods must share no origin with the dashboard.
         if (isPodHost(c.req.header("host"), podDomain)) return c.text(PODS_AT_LEADER, 421);
         const isServedHere = readsHere(c);
-        if (isServedHere && !isBehind()) return next();
+        if (isServedHere && behindMs() <= BEHIND_MS) return readHere(c, next, parts);
         try {
           return await passHttp(c, parts, isServedHere ? PATIENCE_MS : undefined);
         } catch (error) {
-          return isServedHere ? next() : failed(c, error);
+          if (!isServedHere) return failed(c, error);
+          c.header(STALE_HEADER, String(Math.round(behindMs())));
+          return next();
         }
       });
       addIdentityRoutes(app, issuer);
@@ -74,6 +81,16 @@ export async function openFollowerHttp(
       addObjectRoutes(app, { ...calls, handlers });
     },
   });
+}
+
+/** Answers from the view. A request for something that the view doesn't have is passed on to the leader. */
+async function readHere(c: Bound, next: () => Promise<void>, parts: PassHttpOptions): Promise<void> {
+  await next();
+  if (c.res.status !== UNKNOWN_HERE) return;
+  const passed = await passHttp(c, parts, PATIENCE_MS).catch(() => undefined);
+  if (passed === undefined) return;
+  c.res = undefined;
+  c.res = passed;
 }
 
 function readsHere(c: Bound): boolean {

@@ -15,9 +15,11 @@ import { FollowedEvents } from "../events/followed-events.ts";
 import { type GrpcPort, openGrpcPort, type PortObserver } from "../grpc-port.ts";
 import type { Metrics } from "../http/metrics.ts";
 import type { HttpServer } from "../http/server.ts";
+import { SharedAgentService } from "../link/agent-service.ts";
 import { nodeLimits } from "../link/node-limits.ts";
 import type { IdentityIssuer } from "../objects/identity-issuer.ts";
 import type { Vault } from "../objects/vault.ts";
+import { clusterMetrics } from "../peers/cluster-metrics.ts";
 import { ownPlace } from "../peers/own-place.ts";
 import { reportToLeader } from "../peers/report-to-leader.ts";
 import { TokensUsed } from "../peers/tokens-used.ts";
@@ -36,6 +38,7 @@ import { openView } from "../state/open-view.ts";
 import type { FollowedStore, Leader } from "../store/index.ts";
 import { followerSupport } from "../support/follower-support.ts";
 import type { Clock } from "../time/clock.ts";
+import { ConnectedNodes } from "./connected-nodes.ts";
 import type { FollowedView } from "./followed-view.ts";
 import { openFollowerHttp } from "./follower-http.ts";
 import { createFollowerMetrics } from "./follower-metrics.ts";
@@ -105,21 +108,21 @@ export async function startFollower(options: FollowerOptions): Promise<Follower>
   // Unreadable records are in the log, and the leader records them as events.
   const noEvents = { record: () => {} };
   const { state, following } = await openView({ store, log, onFatal }, noEvents, over.signal);
-  const { recoveryMs } = nodeLimits(config);
-  const { monotonicMs } = clock;
-  const stopHealth = showStoredHealth({ state, monotonicMs, recoveryMs, defer });
+  const stopHealth = showHealth(options, state, defer);
   const directory = openDirectory(state, { config, defer });
   const stopWatching = watchStore({ store, clock, onBroken: onFatal });
   const link = new LeaderLink({ authority, self, clock });
   const stopping = new AbortController();
-  const opened = await openServing(options, state, stopping.signal);
+  const opened = await openServing(options, { state, link, stopping: stopping.signal });
   const { port, metrics, audit, tokensUsed, serving, calls } = opened;
   const leaving = new AbortController();
   const limits = eventLimits(config);
   const events = await FollowedEvents.open({ store, limits, clock, onFatal }, over.signal);
-  const isBehind = (): boolean => store.behindMs > BEHIND_MS;
-  const own = ownMethods({ ...options, state, events, isBehind }, serving);
-  const parts = { port, metrics, link, directory, serving, own, state, leaving: leaving.signal };
+  const behindMs = (): number => store.behindMs;
+  const isBehind = (): boolean => behindMs() > BEHIND_MS;
+  const nodes = new ConnectedNodes();
+  const own = ownMethods({ ...options, state, events, isBehind, nodes }, serving);
+  const parts = { port, metrics, link, directory, serving, own, state, nodes, leaving: leaving.signal };
   const definitions = addFollowerServices(options, parts);
   const place = ownPlace(options);
   let isProven = false;
@@ -132,7 +135,7 @@ export async function startFollower(options: FollowerOptions): Promise<Follower>
   });
   const readiness = () => followerReadiness(store, link.leader);
   const http = await openFollowerHttp(options, {
-    ...{ port, metrics, readiness, events, isBehind, handlers: own.handlers, stopping: stopping.signal },
+    ...{ port, metrics, readiness, events, behindMs, handlers: own.handlers, stopping: stopping.signal },
     calls,
     client: (signal, patienceMs) => link.client(signal, patienceMs),
     reached: (revision) => reached(state, revision, clock),
@@ -196,8 +199,21 @@ function observe(leader: Leader | undefined, link: LeaderLink, log: Log): void {
   link.observe(leader);
 }
 
+function showHealth(
+  { config, clock }: FollowerOptions,
+  state: ClusterView,
+  defer: (run: () => void) => void,
+): () => void {
+  const { recoveryMs } = nodeLimits(config);
+  return showStoredHealth({ state, monotonicMs: clock.monotonicMs, recoveryMs, defer });
+}
+
 /** Opens the port, and what observes the calls on it. */
-async function openServing(options: FollowerOptions, state: ClusterView, stopping: AbortSignal) {
+async function openServing(
+  options: FollowerOptions,
+  parts: { readonly state: ClusterView; readonly link: LeaderLink; readonly stopping: AbortSignal },
+) {
+  const { state, link, stopping } = parts;
   const { store, log, clock } = options;
   const { monotonicMs } = clock;
   const port = await openGrpcPort({ ...options, state });
@@ -206,6 +222,8 @@ async function openServing(options: FollowerOptions, state: ClusterView, stoppin
     revision: () => store.revision,
     connections: () => port.stats(),
   });
+  const { members } = store;
+  metrics.add((registers) => clusterMetrics({ leader: () => link.leader, members }, registers));
   const audit = new CallAudit({ log: options.audit ?? NO_AUDIT_LOG, monotonicMs });
   const tokensUsed = new TokensUsed();
   Object.assign(port.observer, {
@@ -232,11 +250,12 @@ function addFollowerServices(
     readonly serving: ServeOptions;
     readonly own: OwnMethods;
     readonly state: ClusterView;
+    readonly nodes: ConnectedNodes;
     readonly leaving: AbortSignal;
   },
 ): readonly ServiceDefinition[] {
   const { store, clock, log, further } = options;
-  const { port, link, directory, serving, leaving, own, state } = parts;
+  const { port, link, directory, serving, leaving, own, state, nodes } = parts;
   const { server, identify, peerOf } = port;
   const notForwarded = [...ownDefinitions, ...leaderDefinitions];
   const forwarded = [...servedDefinitions, ...further].filter((it) => !notForwarded.includes(it));
@@ -247,6 +266,11 @@ function addFollowerServices(
       ...(observe && { observe }),
       client: (signal, patienceMs) => link.client(signal, patienceMs),
       own: own.methods,
+      behindMs: () => store.behindMs,
+      onPassed: (path, call) => {
+        const caller = path === SharedAgentService.connect.path ? identify(call) : undefined;
+        return caller?.kind === "node" ? nodes.add(caller.nodeId, call) : undefined;
+      },
       reached: (revision) => reached(state, revision, clock),
     });
   const all = [...ownDefinitions, ...forwarded];

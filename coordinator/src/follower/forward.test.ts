@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
+import { STALE_HEADER } from "@forage/common/stale-header";
 import {
   Client,
   type ClientDuplexStream,
@@ -141,10 +142,12 @@ test("a method with a handler of its own is served here, passed on, or served he
       call.on("data", (message: Buffer) => call.write(Buffer.from(`leader got ${message}`)));
       call.on("end", () => call.end());
     },
-    { own },
+    { own, behindMs: () => 250 },
   );
+  const stale: unknown[] = [];
   const ask = async (first: Place): Promise<string> => {
     const stream = world.call();
+    stream.on("metadata", (headers) => stale.push(...headers.get(STALE_HEADER)));
     stream.end(Buffer.from(first));
     return (await stream.toArray()).map(String).join();
   };
@@ -152,9 +155,52 @@ test("a method with a handler of its own is served here, passed on, or served he
   assert.equal(await ask("leader"), "leader got leader");
   assert.equal(await ask("leader-first"), "leader got leader-first");
   assert.deepEqual([served, world.calls.length], [["here"], 2]);
+  assert.deepEqual(stale, []);
   world.upstream.forceShutdown();
   assert.equal(await ask("leader-first"), "here");
+  assert.deepEqual(stale, ["250"], "the answer says that it may be out of date");
   await assert.rejects(ask("leader"), { code: status.UNAVAILABLE });
+});
+
+test("a call that finds nothing here is served by the leader, and has no answer without it", async (t) => {
+  const serve = (call: Call): void =>
+    void call.emit("error", { code: status.NOT_FOUND, details: "not read" });
+  for (const place of ["here", "leader-first"] as const) {
+    const own = new Map([[PATH, { serve, placeOf: () => place, isStream: false }]]);
+    const handle = (call: Call): void => {
+      call.on("data", (message: Buffer) => call.write(Buffer.from(`leader got ${message}`)));
+      call.on("end", () => call.end());
+    };
+    const world = await start(t, handle, { own });
+    const ask = async (): Promise<string> => {
+      const stream = world.call();
+      stream.end(Buffer.from("a"));
+      return (await stream.toArray()).map(String).join();
+    };
+    assert.equal(await ask(), "leader got a");
+    world.upstream.forceShutdown();
+    await assert.rejects(ask(), { code: status.UNAVAILABLE });
+  }
+});
+
+test("reports a call once the leader has answered it, and its end", async (t) => {
+  const told: string[] = [];
+  const onPassed = (path: string) => {
+    told.push(`answered ${path}`);
+    return () => void told.push("ended");
+  };
+  const world = await start(t, (call) => call.on("data", (message: Buffer) => call.write(message)), {
+    onPassed,
+  });
+  const stream = world.call();
+  stream.on("error", () => {});
+  stream.write(Buffer.from("a"));
+  const answers = stream[Symbol.asyncIterator]();
+  await answers.next();
+  assert.deepEqual(told, [`answered ${PATH}`]);
+  stream.cancel();
+  await waitFor(() => told.length === 2, { what: "the end is reported", limitMs: 10_000 });
+  assert.deepEqual(told, [`answered ${PATH}`, "ended"]);
 });
 
 test("a stream of states goes on here when the leader is lost, and an answer that has begun does not", async (t) => {
@@ -219,7 +265,7 @@ function codeOf(stream: ClientDuplexStream<Buffer, Buffer>): Promise<number> {
 async function start(
   t: TestContext,
   handle: (call: Call) => void,
-  more: Pick<ForwardOptions, "own" | "reached"> = {},
+  more: Pick<ForwardOptions, "own" | "reached" | "onPassed" | "behindMs"> = {},
 ) {
   const calls: Call[] = [];
   const upstream = new Server();

@@ -1,3 +1,4 @@
+import { STALE_HEADER } from "@forage/common/stale-header";
 import {
   type Client,
   type ClientDuplexStream,
@@ -21,6 +22,11 @@ export interface OwnMethod {
   readonly serve: BytesHandler;
   /** Whether it answers with a stream that begins with the present state, so that another one can go on with it. */
   readonly isStream: boolean;
+  /**
+   * Whether it may answer that something doesn't exist. Default: such a call, which must have one request, is passed on to the
+   * leader, because this coordinator may not have read what another one has acknowledged.
+   */
+  readonly mayDeny?: boolean;
   /** Returns where a call with this first message is served. */
   readonly placeOf: (first: Buffer) => Place;
 }
@@ -40,8 +46,10 @@ export interface ForwardOptions extends CallObserver {
   readonly own?: ReadonlyMap<string, OwnMethod>;
   /** Waits a moment until this coordinator has the leader's writes up to the revision. Default: no call waits. */
   readonly reached?: (revision: number) => Promise<void>;
-  /** Called with each stream of the path once it is passed on. Returns what to do at its end. */
-  readonly onPassed?: ((path: string, call: BytesCall) => (() => void) | undefined) | undefined;
+  /** Returns the time since this coordinator had all of the store. Default: 0. */
+  readonly behindMs?: () => number;
+  /** Called with each call of the path when the leader answers it for the first time. Returns what to do at its end. */
+  readonly onPassed?: (path: string, call: BytesCall) => (() => void) | undefined;
 }
 
 type Upstream = ClientDuplexStream<Buffer, Buffer>;
@@ -89,16 +97,47 @@ function handling(
   return (call) =>
     onFirst(call, (first) => {
       const place = own.placeOf(first);
-      if (place === "here") own.serve(call, first);
-      else if (place === "leader") pass(call, { path, calls, options });
-      else
-        pass(call, {
-          path,
-          calls,
-          options,
-          instead: { run: () => own.serve(call, first), evenLater: own.isStream },
-        });
+      const toLeader = (): void => pass(call, { path, calls, options });
+      if (place === "here") own.serve(own.mayDeny ? call : withoutDenial(call, toLeader), first);
+      else if (place === "leader") toLeader();
+      else {
+        const run = (): void => {
+          markStale(call, options);
+          const unknown = (): void => endUnknown(call);
+          own.serve(withoutDenial(call, unknown), first);
+        };
+        pass(call, { path, calls, options, instead: { run, evenLater: own.isStream } });
+      }
     });
+}
+
+/** Returns the call with `deny` in place of an end by NOT_FOUND. */
+function withoutDenial(call: BytesCall, deny: () => void): BytesCall {
+  const emit = (event: string, ...values: unknown[]): boolean => {
+    const [error] = values as [Partial<StatusObject> | undefined];
+    if (event !== "error" || error?.code !== status.NOT_FOUND) return call.emit(event, ...values);
+    deny();
+    return true;
+  };
+  return new Proxy(call, {
+    get: (target, name) => {
+      if (name === "emit") return emit;
+      const value: unknown = Reflect.get(target, name);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+}
+
+/** Says in the headers that the answer is this coordinator's own. Without effect once the leader has answered. */
+function markStale(call: BytesCall, { behindMs }: ForwardOptions): void {
+  const metadata = new Metadata();
+  metadata.set(STALE_HEADER, String(Math.round(behindMs?.() ?? 0)));
+  call.sendMetadata(metadata);
+}
+
+function endUnknown(call: BytesCall): void {
+  const details = "this coordinator has not read it, and the one that leads can't be reached: try again";
+  call.emit("error", { code: status.UNAVAILABLE, details, message: details });
 }
 
 /** Reads the first message and puts it back. A call that ends before is left to the leader to refuse, as an empty message. */
@@ -157,9 +196,9 @@ function pass(call: BytesCall, { path, calls, options, instead }: Passing): void
       calls.add(finish);
       opened.once("data", () => {
         isAnswered = true;
+        if (!gone.signal.aborted) ended = options.onPassed?.(path, call);
       });
       connect(call, opened, gone.signal, finish);
-      ended = options.onPassed?.(path, call);
       if (gone.signal.aborted) leave();
     })
     .catch((error: unknown) => finish(toServiceError(error)));

@@ -17,7 +17,9 @@ import { rolloutLimits } from "../control/rollout/rollout-limits.ts";
 import { serviceFailure } from "../destination/service-failure.ts";
 import { readyEndpointCount } from "../endpoints/endpoints.ts";
 import type { EventLog } from "../events/event-log.ts";
+import { SessionBroker } from "../link/session-broker.ts";
 import type { Vault } from "../objects/vault.ts";
+import { randomName } from "../random-name.ts";
 import { bytesHandlers } from "../rpc/bytes-handler.ts";
 import type { Handlers, ServeOptions } from "../rpc/serve.ts";
 import { TokenUses } from "../rpc/token-uses.ts";
@@ -25,8 +27,10 @@ import { UnknownFields } from "../rpc/unknown-fields.ts";
 import type { ClusterView } from "../state/cluster-view.ts";
 import type { Store } from "../store/index.ts";
 import type { Clock } from "../time/clock.ts";
+import type { ConnectedNodes } from "./connected-nodes.ts";
 import { FollowedRollouts } from "./followed-rollouts.ts";
 import type { OwnMethod, Place } from "./forward.ts";
+import { podSessionMethods } from "./pod-sessions.ts";
 
 export interface OwnMethodsOptions {
   readonly config: Pick<Config, "rollout">;
@@ -40,6 +44,8 @@ export interface OwnMethodsOptions {
   readonly foreignKinds: readonly string[];
   /** Whether the view is known to be older than the leader's. */
   readonly isBehind: () => boolean;
+  /** The nodes whose agents are connected here. */
+  readonly nodes: Pick<ConnectedNodes, "has" | "request">;
 }
 
 type OperatorHandlers = Partial<Handlers<typeof OperatorServiceService>>;
@@ -67,10 +73,13 @@ const LEADER_FIRST: ReadonlySet<string> = new Set([
 export function ownMethods(options: OwnMethodsOptions, serving: ServeOptions): OwnMethods {
   const { state, isBehind } = options;
   const rollouts = openRollouts(options);
-  const complete = completeHandlers(options, rollouts);
+  const namespaceRules = new NamespaceRules(state, options.foreignKinds);
+  const complete = completeHandlers(options, rollouts, namespaceRules);
   const handlers: OperatorHandlers = { ...readsOf(options, rollouts), ...complete };
   const checking = { ...serving, unknownFields: new UnknownFields() };
   const watchRollout = watchRolloutHandler(state, rollouts);
+  const broker = new SessionBroker({ sessions: options.nodes, clock: options.clock, randomName });
+  const sessions = podSessionMethods({ ...options, namespaceRules, broker }, serving);
   const served = [
     ...bytesHandlers(operator, handlers, checking),
     ...bytesHandlers(ForageServiceService, { watchRollout }, checking),
@@ -82,12 +91,13 @@ export function ownMethods(options: OwnMethodsOptions, serving: ServeOptions): O
   };
   const isStream = (path: string): boolean => path === ForageServiceService.watchRollout.path;
   return {
-    methods: new Map(
-      served.map(([path, serve]) => [
+    methods: new Map<string, OwnMethod>([
+      ...served.map(([path, serve]): [string, OwnMethod] => [
         path,
         { serve, isStream: isStream(path), placeOf: (first: Buffer) => placeOf(path, first) },
       ]),
-    ),
+      ...sessions,
+    ]),
     handlers: complete,
     close: () => rollouts.close(),
   };
@@ -118,15 +128,19 @@ function readsOf({ state, clock, events }: OwnMethodsOptions, rollouts: Followed
   });
 }
 
-function completeHandlers(options: OwnMethodsOptions, rollouts: FollowedRollouts) {
-  const { state, vault, clock, store, log, foreignKinds } = options;
+function completeHandlers(
+  options: OwnMethodsOptions,
+  rollouts: FollowedRollouts,
+  namespaceRules: NamespaceRules,
+) {
+  const { state, vault, clock, store, log } = options;
   const { nowMs, schedule } = clock;
   const tokenUses = new TokenUses({ store, log, nowMs, schedule });
   const { listEndpoints, listRevisions, listEvents, watchEvents } = readsOf(options, rollouts);
   return {
     ...{ listEndpoints, listRevisions, listEvents, watchEvents },
     ...objectReadHandlers({ state, vault }),
-    ...namespaceReadHandlers({ state, namespaceRules: new NamespaceRules(state, foreignKinds) }),
+    ...namespaceReadHandlers({ state, namespaceRules }),
     listApiTokens: () => listApiTokens({ state, clock, tokenUses }),
   } satisfies OperatorHandlers;
 }

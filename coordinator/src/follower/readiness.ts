@@ -13,6 +13,7 @@ export function followerReadiness(
   const role = {
     leads: false,
     ...(leader && { leader: leader.name }),
+    ...(leader?.sinceMs !== undefined && { since: new Date(leader.sinceMs).toISOString() }),
     behindSeconds: Math.round(behindMs / 100) / 10,
   };
   const health = store.health();

@@ -22,7 +22,7 @@ export interface CoordinatorRole {
   readonly leads: boolean;
   /** The name of the coordinator that leads. Absent: it is not known. */
   readonly leader?: string;
-  /** The time since which this coordinator leads. */
+  /** The time since which that coordinator leads, by its wall clock. Absent: it is not known. */
   readonly since?: string;
   /** The time since the store was last known to be complete. Absent on the leader. */
   readonly behindSeconds?: number;

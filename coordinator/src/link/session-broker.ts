@@ -13,6 +13,7 @@ export interface Tunnel {
 }
 
 export interface SessionBrokerOptions {
+  /** Asks an agent to open a stream. */
   readonly sessions: Pick<Sessions, "request">;
   readonly clock: Clock;
   readonly randomName: (length: number) => string;
@@ -95,6 +96,11 @@ export class SessionBroker {
       throw error;
     }
     return tunnel;
+  }
+
+  /** Returns whether a client waits for the agent to open this session. */
+  awaits(sessionId: string): boolean {
+    return this.#waiting.has(sessionId);
   }
 
   #assertMayWait(node: string, caller: string): void {

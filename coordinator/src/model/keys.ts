@@ -17,6 +17,7 @@ export const PREFIXES = {
   coordinatorTokens: "coordinator-tokens/",
   apiTokens: "api-tokens/",
   apiTokenUses: "api-token-uses/",
+  dashboardSessions: "dashboard-sessions/",
   objects: "objects/",
   objectVersions: "object-versions/",
   revisions: "revisions/",
@@ -98,6 +99,11 @@ export function apiTokenKey(id: string): string {
 
 export function apiTokenUseKey(id: string): string {
   return `${PREFIXES.apiTokenUses}${id}`;
+}
+
+/** `digest`: of the session's id, in hex. */
+export function dashboardSessionKey(digest: string): string {
+  return `${PREFIXES.dashboardSessions}${digest}`;
 }
 
 export function namespaceKey(name: string): string {

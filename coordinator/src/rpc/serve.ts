@@ -21,6 +21,7 @@ import { begin, type CallObserver } from "./call-observer.ts";
 import type { CallContext, Caller } from "./caller.ts";
 import { directWriter, Framer } from "./direct-writer.ts";
 import type { FramesHandler } from "./frames.ts";
+import { denied } from "./may-deny.ts";
 import { OpenCalls } from "./open-calls.ts";
 import type { PushHandler } from "./push.ts";
 import { revisionTrailer } from "./revision-trailer.ts";
@@ -78,6 +79,10 @@ export interface ServeOptions extends CallObserver {
    * connection. Default: 64 KiB of HTTP/2, which makes large uploads wait for a round trip all the time.
    */
   readonly receiveWindowBytes?: number;
+  /**
+   * Returns whether this coordinator has everything that was acknowledged. If not, it answers NOT_FOUND to no call. Default: it has.
+   */
+  readonly mayDeny?: () => boolean;
   /** Returns the store's newest revision, for coordinators that pass calls on. Default: they don't learn it. */
   readonly revision?: () => number;
 }
@@ -129,7 +134,7 @@ function unary(method: Method, handler: UnaryHandler, options: ServeOptions): Un
           done(0);
           callback(null, response, revisionTrailer(method.path, call.metadata, options.revision));
         },
-        (error: unknown) => callback(fail(error, done)),
+        (error: unknown) => callback(fail(error, done, options)),
       );
   };
   return handle;
@@ -149,7 +154,7 @@ function receiving(method: Method, handler: UnaryHandler, options: ServeOptions)
       over = true;
       close();
       if (error === undefined) done(0);
-      callback(error === undefined ? null : fail(error, done), response);
+      callback(error === undefined ? null : fail(error, done, options), response);
     };
     const audited = options.audit?.begin(method.path, peerOf(call, options), true);
     const requests = known(requestsOf(call, signal), options, audited);
@@ -207,7 +212,7 @@ function streaming(
       if (error === undefined) {
         done(0);
         call.end();
-      } else call.emit("error", fail(error, done));
+      } else call.emit("error", fail(error, done, options));
     };
     const work = { method: method.path, request, signal, audited, isStream: true };
     identifyAndRun(call, work, options, async (context) => {
@@ -296,7 +301,7 @@ function pushing(
       if (error === undefined) {
         done(0);
         call.end();
-      } else call.emit("error", fail(error, done));
+      } else call.emit("error", fail(error, done, options));
     };
     const end = (): void => finish();
     call.on("cancelled", end);
@@ -326,8 +331,12 @@ function pushing(
   return handle;
 }
 
-function fail(error: unknown, done: (code: number, error?: unknown) => void): ServiceError {
-  const serviceError = toServiceError(error);
+function fail(
+  error: unknown,
+  done: (code: number, error?: unknown) => void,
+  { mayDeny }: ServeOptions,
+): ServiceError {
+  const serviceError = toServiceError(denied(error, mayDeny));
   done(serviceError.code, error);
   return serviceError;
 }

@@ -15,6 +15,11 @@ export interface DurableStore extends Store {
   readonly leadsSinceMs?: number | undefined;
   /** Milliseconds since the last answer of etcd; 0 while it answers. Undefined: the store is not in etcd. */
   readonly unansweredMs?: number;
+  /**
+   * Whether no other process can have written since. Undefined: no other one could. False: it may have, so that what this one
+   * doesn't know may exist.
+   */
+  readonly leadIsConfirmed?: boolean | undefined;
   /** Returns what each configured member of etcd answers. Undefined: the store is not in etcd. */
   readonly members?: () => Promise<readonly { readonly type: "up" | "down" }[]>;
   /** Writes the state as of one revision to a new file, while serving; the file is complete or absent. */

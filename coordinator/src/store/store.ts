@@ -137,12 +137,12 @@ export interface Lease {
 export type StoreHealth =
   | { readonly status: "ok" }
   /**
-   * `no-space` heals when space is freed, `unavailable` when the database answers again; `io-error` only by reopening the store:
-   * exit the process.
+   * `no-space` heals when space is freed, `unavailable` when the database answers again. `io-error` heals only when the process ends
+   * and opens the store again, and `lead-lost` when the store is closed and opened again.
    */
   | {
       readonly status: "read-only";
-      readonly reason: "no-space" | "unavailable" | "io-error";
+      readonly reason: "no-space" | "unavailable" | "io-error" | "lead-lost";
       readonly message: string;
     }
   | { readonly status: "closed" };

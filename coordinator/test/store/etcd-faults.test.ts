@@ -105,9 +105,11 @@ test("without etcd writes fail with the reason, reads go on, and everything goes
   assert.ok(health.status === "read-only" && health.reason === "unavailable");
   assert.match(health.message, /^etcd has not answered for \d+ s: http:\/\/127\.0\.0\.1:\d+: /);
   assert.deepEqual(await contents(store), { a: "1" });
+  await until(() => store.leadIsConfirmed === false, "it may deny nothing any more", PATIENT_MS);
   await server.start();
   await until(() => store.health().status === "ok", "etcd answers", PATIENT_MS);
   await until(() => store.revision === 2, "the unconfirmed write is made", PATIENT_MS);
+  await until(() => store.leadIsConfirmed === true, "it confirms that it leads", PATIENT_MS);
   await store.txn([{ kind: "value", key: "a", value: bytes("2") }], [put("a", "4")]);
   assert.deepEqual(await contents(store), { a: "4" });
   await store.close();
@@ -128,7 +130,9 @@ test("one coordinator leads; the next one waits, and fences the first one off", 
   const refused = await rejectsWith("LEAD_LOST", first.txn([], [put("a", "2")]));
   assert.match(refused.message, /this coordinator has lost the lead: host-b leads/);
   const health = first.health();
-  assert.ok(health.status === "read-only" && health.reason === "io-error");
+  assert.ok(health.status === "read-only" && health.reason === "lead-lost");
+  await until(() => first.leadIsConfirmed === false, "the first one can't confirm that it leads");
+  assert.equal(second.leadIsConfirmed, true);
   await second.txn([], [put("b", "1")]);
   await first.close();
   await second.close();

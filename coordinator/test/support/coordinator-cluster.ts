@@ -42,7 +42,8 @@ export class Member implements AgentWorld {
   #isOver = false;
   readonly http: string;
   readonly #dir: string;
-  readonly #environment: Environment;
+  /** Variables of the environment of its next lives. */
+  environment: Environment;
   readonly #t: TestContext;
   readonly #client: Client;
   readonly #token: string;
@@ -70,7 +71,7 @@ export class Member implements AgentWorld {
     this.#dir = dir;
     this.address = grpc;
     this.http = http;
-    this.#environment = environment;
+    this.environment = environment;
     this.#program = program;
     this.#supervise(program);
     this.caPem = readFileSync(join(dir, "ca.crt"), "utf8");
@@ -82,8 +83,9 @@ export class Member implements AgentWorld {
     this.forage = callsOf(ForageServiceService, this.#client, bearerMetadata(this.#token));
   }
 
-  async start(): Promise<void> {
-    const program = spawn(this.#dir, this.#environment);
+  /** Starts it again. `more`: further variables of the environment of this life. */
+  async start(more: Environment = {}): Promise<void> {
+    const program = spawn(this.#dir, { ...this.environment, ...more });
     this.#program = program;
     this.starts++;
     this.#supervise(program);
@@ -134,6 +136,11 @@ export class Member implements AgentWorld {
   /** The lines of its log over all of its lives. */
   log(): string {
     return this.#program.readLog();
+  }
+
+  /** The number of times that it began: as a process, or after it had lost the lead. */
+  get lives(): number {
+    return this.starts + this.log().split('"event":"lead-lost"').length;
   }
 
   lookUp(path: string): Lookup {

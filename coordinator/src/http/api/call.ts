@@ -7,6 +7,7 @@ import { assertMayCall } from "../../rpc/access.ts";
 import type { CallAudit } from "../../rpc/call-audit.ts";
 import type { CallContext, Caller } from "../../rpc/caller.ts";
 import { type IdentifyOptions, identify } from "../../rpc/identify.ts";
+import { denied } from "../../rpc/may-deny.ts";
 import { toServiceError } from "../../rpc/status.ts";
 
 /** The dependencies of calls to the operator service over HTTP. */
@@ -15,6 +16,8 @@ export interface ApiCallOptions {
   readonly observe: (method: string, code: number, seconds: number) => void;
   readonly monotonicMs: () => number;
   readonly audit?: Pick<CallAudit, "begin">;
+  /** Returns whether this coordinator has everything that was acknowledged, see ServeOptions. Default: it has. */
+  readonly mayDeny?: (() => boolean) | undefined;
 }
 
 export type Bound = Context<{ Bindings: HttpBindings }>;
@@ -39,7 +42,7 @@ export async function runCall<Request, Response>(
   context: CallContext,
   request: Request,
   handler: (request: Request, context: CallContext) => Promise<Response>,
-  { observe, monotonicMs, audit }: Pick<ApiCallOptions, "observe" | "monotonicMs" | "audit">,
+  { observe, monotonicMs, audit, mayDeny }: Omit<ApiCallOptions, "identify">,
 ): Promise<Response> {
   const { method, caller, peer } = context;
   const startedMs = monotonicMs();
@@ -51,7 +54,8 @@ export async function runCall<Request, Response>(
     assertMayCall(caller, method, request);
     audited?.requested(request);
     return await handler(request, context);
-  } catch (error) {
+  } catch (thrown) {
+    const error = denied(thrown, mayDeny);
     ({ code, details: message } = toServiceError(error));
     throw error;
   } finally {

@@ -49,6 +49,10 @@ export class EtcdStoreEngine extends StoreEngine implements EtcdStore {
     return this.#own.calls.outage.lastedMs;
   }
 
+  get leadIsConfirmed(): boolean {
+    return this.#own.leadership()?.isConfirmed ?? false;
+  }
+
   readonly members = () => this.#own.etcd.members();
 
   async backup(file: string): Promise<BackupInfo> {

@@ -97,7 +97,8 @@ export class EtcdJournal implements Journal {
 
   health(): StoreHealth {
     if (this.#failure !== undefined) {
-      return { status: "read-only", reason: "io-error", message: this.#failure.message };
+      const reason = this.#failure.code === "LEAD_LOST" ? "lead-lost" : "io-error";
+      return { status: "read-only", reason, message: this.#failure.message };
     }
     return this.#parts.outage.health();
   }

@@ -56,13 +56,20 @@ export class Leadership {
   #lease: bigint;
   #createRevision: bigint;
   #ended = false;
+  /** The time of the last call that began the lease again, before it was sent. */
+  #confirmedMs: number;
   #onEnded: () => void = () => {};
 
-  private constructor(parts: LeadershipParts, self: Leader, lease: bigint, createRevision: bigint) {
+  private constructor(
+    parts: LeadershipParts,
+    self: Leader,
+    taken: { readonly lease: bigint; readonly createRevision: bigint; readonly confirmedMs: number },
+  ) {
     this.#parts = parts;
     this.self = self;
-    this.#lease = lease;
-    this.#createRevision = createRevision;
+    this.#lease = taken.lease;
+    this.#createRevision = taken.createRevision;
+    this.#confirmedMs = taken.confirmedMs;
     void this.#renew();
   }
 
@@ -94,6 +101,7 @@ export class Leadership {
       }
       onVacant();
       lease ??= await insist(() => etcd.grantLease(LEADER_TTL_SECONDS), parts);
+      const confirmedMs = parts.clock.monotonicMs();
       if (!(await insist(() => etcd.keepLeaseAlive(lease ?? 0n), parts))) {
         lease = undefined;
         continue;
@@ -104,7 +112,8 @@ export class Leadership {
       const put = { kind: "put", key: LEADER_KEY, value, lease } as const;
       const granted = lease;
       const result = await insist(() => etcd.txn({ compares: [free], ops: [put] }), parts);
-      if (result.succeeded) return new Leadership(parts, self, granted, result.revision);
+      if (result.succeeded)
+        return new Leadership(parts, self, { lease: granted, createRevision: result.revision, confirmedMs });
     }
   }
 
@@ -118,6 +127,12 @@ export class Leadership {
     return this.#ended;
   }
 
+  /** Whether the lease certainly lasts: then this coordinator alone leads, and has everything that was written. */
+  get isConfirmed(): boolean {
+    const sinceMs = this.#parts.clock.monotonicMs() - this.#confirmedMs;
+    return !this.#ended && sinceMs < LEADER_TTL_SECONDS * 1_000;
+  }
+
   onEnded(run: () => void): void {
     this.#onEnded = run;
   }
@@ -127,7 +142,8 @@ export class Leadership {
    * @throws StoreError LEAD_LOST when the lead is lost.
    */
   async retake(headRevision: bigint): Promise<void> {
-    const { etcd } = this.#parts;
+    const { etcd, clock } = this.#parts;
+    const confirmedMs = clock.monotonicMs();
     const lease = await insist(() => etcd.grantLease(LEADER_TTL_SECONDS), this.#parts);
     const value = encodeLeader(this.self, lease);
     const result = await insist(
@@ -148,6 +164,7 @@ export class Leadership {
     if (!result.succeeded && !own) throw lost(leader);
     this.#lease = lease;
     this.#createRevision = result.succeeded ? result.revision : (leader?.createRevision ?? 0n);
+    this.#confirmedMs = confirmedMs;
     this.#ended = false;
   }
 
@@ -167,9 +184,11 @@ export class Leadership {
       if (signal.aborted) return;
       waitMs = RENEW_EVERY_MS;
       const lease = this.#lease;
+      const sentMs = clock.monotonicMs();
       try {
         const alive = await etcd.keepLeaseAlive(lease);
         outage.answered();
+        if (alive && lease === this.#lease) this.#confirmedMs = sentMs;
         if (!alive && lease === this.#lease && !signal.aborted) {
           this.#ended = true;
           this.#onEnded();

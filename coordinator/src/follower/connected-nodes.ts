@@ -1,0 +1,40 @@
+import { ConnectResponse, type SessionRequest } from "@forage/proto/forage/agent/v1/agent";
+import { CoordinatorError } from "../errors.ts";
+import type { BytesCall } from "../rpc/bytes-handler.ts";
+
+/** The nodes whose agents are connected here while another coordinator leads. Their streams are passed on to that one. */
+export class ConnectedNodes {
+  readonly #streams = new Map<string, BytesCall>();
+
+  /** Adds the agent's stream once the leader has answered it. The newest one of a node counts. Returns how to remove it. */
+  add(node: string, stream: BytesCall): () => void {
+    this.#streams.set(node, stream);
+    return () => {
+      if (this.#streams.get(node) === stream) this.#streams.delete(node);
+    };
+  }
+
+  has(node: string): boolean {
+    return this.#streams.has(node);
+  }
+
+  /**
+   * Asks the node's agent to open a stream for a session, between the messages of the leader.
+   * @throws CoordinatorError UNAVAILABLE when the agent isn't connected here, or does not read.
+   */
+  request(node: string, request: SessionRequest): void {
+    const stream = this.#streams.get(node);
+    if (stream === undefined || !stream.writable)
+      throw new CoordinatorError(
+        "UNAVAILABLE",
+        `node ${node} is not connected to this coordinator: try again`,
+      );
+    if (stream.writableNeedDrain)
+      throw new CoordinatorError(
+        "UNAVAILABLE",
+        `the agent of node ${node} does not read its stream: try again`,
+      );
+    const message: ConnectResponse = { message: { $case: "session", value: request } };
+    stream.write(Buffer.from(ConnectResponse.encode(message).finish()));
+  }
+}

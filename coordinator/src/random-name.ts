@@ -1,0 +1,9 @@
+import { randomInt } from "node:crypto";
+
+/** Letters and digits that can't be mistaken for one another, so that names can be read aloud. */
+const ALPHABET = "bcdfghjklmnpqrstvwxz2456789";
+
+/** Returns a name of this many random lowercase letters and digits. */
+export function randomName(length: number): string {
+  return Array.from({ length }, () => ALPHABET[randomInt(ALPHABET.length)]).join("");
+}
