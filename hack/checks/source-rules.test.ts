@@ -60,7 +60,6 @@ const WALL_CLOCK_SUMS: Readonly<Record<string, string>> = {
   "agent/src/runtime/nerdctl/nerdctl-runtime.ts": "the age of files; those in use are known otherwise",
   "agent/src/sessions/serve-attach.ts":
     "a place in a log by the times of its writes, which are wall-clock times",
-  "agent/src/sessions/serve-attach.ts": "a place in a log by the times of its writes, which are wall-clock times",
   "coordinator/src/dashboard/sessions.ts":
     "a session that another process has started is dated by the wall clock",
   "coordinator/src/acting-time/acting-time.ts": "finds out by how much the wall clock was set",

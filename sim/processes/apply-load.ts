@@ -4,8 +4,11 @@ import { type ServiceError, status } from "@grpc/grpc-js";
 import { applyKey } from "../../coordinator/src/model/keys.ts";
 import type { Member } from "../../coordinator/test/support/coordinator-cluster.ts";
 import { aContainerService, aRequest } from "../../coordinator/test/support/requests.ts";
+import { waitFor } from "../../hack/lib/wait-for.ts";
 
 const NAMESPACE = "shop";
+/** The machine may be busy with other tests. */
+const LIMIT_MS = 180_000;
 /** A client's usual retry: on UNAVAILABLE only, with jitter. */
 const RETRY_MS = 200;
 
@@ -28,6 +31,8 @@ export class ApplyLoad {
   /** Makes its ids differ from those of earlier loads. */
   readonly #name = Math.random().toString(36).slice(2, 8);
   readonly #stopping = new AbortController();
+  /** By workload, what its client does. */
+  readonly #steps = new Map<string, string>();
   readonly #running: Promise<unknown>;
 
   constructor(
@@ -45,10 +50,17 @@ export class ApplyLoad {
     return this.acknowledged.filter(({ end }) => end !== undefined).length;
   }
 
-  /** Ends after the rollouts that are going on. */
+  /** Ends after the rollouts that are going on. Rejects if one of them doesn't end. */
   async end(): Promise<void> {
     this.#stopping.abort();
-    await this.#running;
+    let hasEnded = false;
+    void this.#running.then(() => {
+      hasEnded = true;
+    });
+    await waitFor(() => hasEnded, {
+      ...{ what: "all rollouts have ended", limitMs: LIMIT_MS },
+      explain: () => [...this.#steps.values()].join("\n"),
+    });
   }
 
   /** Returns the acknowledged calls that the store has not taken exactly once, and the rollouts that did not succeed. */
@@ -71,12 +83,20 @@ export class ApplyLoad {
     for (let version = 1; !this.#stopping.signal.aborted; version++) {
       const made = request(workload, version);
       const sent = { ...made, applyId: `${made.applyId}-${this.#name}` };
-      const { rolloutId } = await this.#retried((member) => member.forage.applyResources(sent));
+      const { rolloutId } = await this.#retried((member) => {
+        this.#steps.set(workload, `${sent.applyId} is applied at ${member.address}`);
+        return member.forage.applyResources(sent);
+      });
       const entry: Acknowledged = { applyId: sent.applyId, rolloutId, end: undefined };
       this.acknowledged.push(entry);
       let end: RolloutEvent | undefined;
       // The streams of a coordinator that stops end in order, and the client watches at another one.
-      while (!isFinal(end)) end = await this.#retried((member) => watched(member, rolloutId));
+      while (!isFinal(end))
+        end = await this.#retried((member) =>
+          watched(member, rolloutId, (told) =>
+            this.#steps.set(workload, `${sent.applyId} is watched at ${member.address}: ${told}`),
+          ),
+        );
       entry.end = end;
     }
   }
@@ -121,8 +141,16 @@ const FINAL: ReadonlySet<RolloutStatus> = new Set([
 ]);
 
 /** Returns the last event of the rollout. */
-async function watched(member: Member, rolloutId: string): Promise<RolloutEvent | undefined> {
+async function watched(
+  member: Member,
+  rolloutId: string,
+  show: (told: string) => void,
+): Promise<RolloutEvent | undefined> {
   let last: RolloutEvent | undefined;
-  for await (const event of member.forage.watchRollout({ rolloutId })) last = event;
+  show("nothing yet");
+  for await (const event of member.forage.watchRollout({ rolloutId })) {
+    last = event;
+    show(`${event.status} ${event.message}`);
+  }
   return last;
 }

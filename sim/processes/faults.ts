@@ -62,16 +62,23 @@ export function decidedAt(member: Member, afterMs: number): Promise<number> {
 
 /** Asks one after the other until one knows the endpoints, as a client does that has lost its look-up. */
 export async function lookedUp(members: readonly Member[]): Promise<Lookup> {
+  const limit = AbortSignal.timeout(LIMIT_MS);
   for (let at = 0; ; at++) {
-    const lookup = members[at % members.length]?.lookUp(STILL);
-    if (lookup === undefined) throw new RangeError("there is no coordinator");
+    const member = members[at % members.length];
+    if (member === undefined) throw new RangeError("there is no coordinator");
+    const lookup = member.lookUp(STILL);
+    const close = (): void => lookup.close();
+    limit.addEventListener("abort", close, { once: true });
     const isThere = await lookup
       .until(() => lookup.endpoints.size === 2)
       .then(
         () => true,
         () => false,
       );
+    limit.removeEventListener("abort", close);
     if (isThere) return lookup;
+    const { updates, endpoints } = lookup;
+    assert.ok(!limit.aborted, `${member.address} gave ${endpoints.size} endpoints in ${updates.join(", ")}`);
     lookup.close();
     await delay(RETRY_MS);
   }

@@ -164,7 +164,10 @@ export class Member implements AgentWorld {
   /** Returns the status of the answer to an HTTP request with the token. */
   async get(path: string): Promise<number> {
     const headers = { authorization: `Bearer ${this.#token}` };
-    const response = await fetch(`http://${this.http}${path}`, { headers });
+    const response = await fetch(`http://${this.http}${path}`, {
+      headers,
+      signal: AbortSignal.timeout(LIMIT_MS),
+    });
     await response.arrayBuffer();
     return response.status;
   }
@@ -238,14 +241,21 @@ function spawn(dir: string, env: Environment): Program {
   return spawnProgram(process.execPath, args, { logPath: join(dir, "log"), env });
 }
 
+/** Rejects also as soon as the program has ended, so that nothing goes on asking after the test. */
 async function ready(http: string, program: Program): Promise<void> {
+  const ended = new AbortController();
+  const { signal } = ended;
+  void program.exited.then((end) =>
+    ended.abort(new Error(`the coordinator ended with ${end}\n${program.readLog().slice(-2_000)}`)),
+  );
   const answers = (): Promise<boolean> =>
-    fetch(`http://${http}/readyz`).then(
+    fetch(`http://${http}/readyz`, { signal: AbortSignal.any([signal, AbortSignal.timeout(15_000)]) }).then(
       ({ ok }) => ok,
       () => false,
     );
   await waitFor(answers, {
     ...wait(`the coordinator at ${http} is ready`),
+    signal,
     explain: () => program.readLog().slice(-2_000),
   });
 }
