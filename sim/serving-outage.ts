@@ -72,7 +72,7 @@ export async function simulateServingOutage(options: {
   return outcomeOf({ seed, world, trace, play: () => play.run(outage), where: outage });
 }
 
-interface PlayParts {
+interface PlayOptions {
   readonly world: World;
   readonly lan: SimLan;
   readonly issuer: SimIssuer;
@@ -80,13 +80,13 @@ interface PlayParts {
 }
 
 class Play {
-  readonly #parts: PlayParts;
+  readonly #options: PlayOptions;
   readonly #serving: ServingWorld;
   readonly #rules: ServingRules;
 
-  constructor(parts: PlayParts) {
-    const { world, lan } = parts;
-    this.#parts = parts;
+  constructor(options: PlayOptions) {
+    const { world, lan } = options;
+    this.#options = options;
     this.#serving = {
       ...{ lan, rules: world.rules, nowMs: () => world.time.nowMs(), gateways: GATEWAYS },
       ...{ namespace: NAMESPACE, service: SERVICE, hostname: HOSTNAME },
@@ -95,7 +95,7 @@ class Play {
   }
 
   async run(outage: Outage): Promise<void> {
-    const { world, random } = this.#parts;
+    const { world, random } = this.#options;
     this.#apply(1, 3);
     await this.#rest();
     if (outage === "authority-away") await this.#pass(DUE_MS);
@@ -118,7 +118,7 @@ class Play {
 
   /** Returns what ends it. */
   #begin(outage: Outage): () => void {
-    const { world, lan, issuer, random } = this.#parts;
+    const { world, lan, issuer, random } = this.#options;
     const { nodes } = world;
     const gateways = nodes.filter(({ name }) => GATEWAYS.has(name));
     const holder = nodes.find(({ name }) => lan.hosts.some((it) => it.name === name && it.held().length > 0));
@@ -168,7 +168,7 @@ class Play {
 
   /** Lets time pass and watches the rules. */
   async #pass(ms: number): Promise<void> {
-    const { world } = this.#parts;
+    const { world } = this.#options;
     const { time } = world;
     for (const untilMs = time.nowMs() + ms; time.nowMs() < untilMs; ) {
       await time.runUntil(Math.min(untilMs, time.nowMs() + LOOK_MS), () => world.violation !== undefined);
@@ -179,7 +179,7 @@ class Play {
   }
 
   async #rest(): Promise<void> {
-    const { world } = this.#parts;
+    const { world } = this.#options;
     const open = () => whatIsOpen(world) ?? whatIsNotServed(this.#serving);
     for (const untilMs = world.time.nowMs() + REST_MS; open() !== undefined; ) {
       if (world.time.nowMs() >= untilMs) throw new Violation(`no rest: ${open()}`);
@@ -198,7 +198,7 @@ class Play {
       ports: [{ name: "http", port: 80, targetPort: 8080 }],
     };
     const route = { targetService: SERVICE, hostnames: [HOSTNAME], tls: { mode: "Terminate" } };
-    this.#parts.world.clients.apply(
+    this.#options.world.clients.apply(
       SERVICE,
       ApplyResourcesRequest.fromPartial({
         applyId: `apply-${version}`,

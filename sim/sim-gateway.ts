@@ -6,7 +6,7 @@ import type { AgentAccess, ServingHost } from "./serving-host.ts";
 
 const LONGEST_APPLY_MS = 500;
 
-export interface SimGatewayParts extends AgentAccess {
+export interface SimGatewayOptions extends AgentAccess {
   readonly host: ServingHost;
   readonly known: KnownGateway;
   readonly services: Pick<KnownServices, "services" | "subscribe" | "loaded">;
@@ -14,17 +14,17 @@ export interface SimGatewayParts extends AgentAccess {
 
 /** A gateway whose proxy is simulated: it serves what the real agent knows, a moment after that has changed. */
 export class SimGateway implements Gateway {
-  readonly #parts: SimGatewayParts;
+  readonly #options: SimGatewayOptions;
   readonly #listeners = new Set<(status: GatewayStatus) => void>();
   #status: GatewayStatus | undefined;
   #isDue = false;
 
-  constructor(parts: SimGatewayParts) {
-    this.#parts = parts;
+  constructor(options: SimGatewayOptions) {
+    this.#options = options;
   }
 
   start(): void {
-    const { host, known, services } = this.#parts;
+    const { host, known, services } = this.#options;
     known.subscribe(() => this.#applySoon());
     services.subscribe(() => this.#applySoon());
     host.onProxyEnd = () => this.#applySoon();
@@ -32,11 +32,11 @@ export class SimGateway implements Gateway {
   }
 
   restart(): void {
-    this.#parts.known.restart();
+    this.#options.known.restart();
   }
 
   take(update: GatewayUpdate): void {
-    this.#parts.known.take(update);
+    this.#options.known.take(update);
   }
 
   status(): GatewayStatus | undefined {
@@ -57,7 +57,7 @@ export class SimGateway implements Gateway {
   #applySoon(): void {
     if (this.#isDue) return;
     this.#isDue = true;
-    const { clock, random } = this.#parts;
+    const { clock, random } = this.#options;
     clock.schedule(Math.ceil(random() * LONGEST_APPLY_MS), () => {
       this.#isDue = false;
       this.#apply();
@@ -65,7 +65,7 @@ export class SimGateway implements Gateway {
   }
 
   #apply(): void {
-    const { host, known, services } = this.#parts;
+    const { host, known, services } = this.#options;
     // A proxy that runs goes on with what it has until the coordinator has sent what was lost.
     if (known.loaded !== "sound" || services.loaded !== "sound") return;
     const isGateway = known.gateway !== "";

@@ -7,7 +7,7 @@ import type { Issuer, NewCertificate } from "../coordinator/src/certificates/iss
 export const LIFE_MS = 30 * 60_000;
 const LONGEST_ORDER_MS = 5_000;
 
-export interface SimIssuerParts {
+export interface SimIssuerOptions {
   /** Its timers go on when the coordinator dies. */
   readonly clock: Pick<Clock, "nowMs" | "schedule">;
   /** In [0, 1). */
@@ -19,13 +19,13 @@ export class SimIssuer implements Issuer {
   readonly id = "simulated/1";
   readonly name = "the simulated authority";
   readonly atOnce = 4;
-  readonly #parts: SimIssuerParts;
+  readonly #options: SimIssuerOptions;
   #serial = 0;
   /** Set while no order reaches it. */
   isAway = false;
 
-  constructor(parts: SimIssuerParts) {
-    this.#parts = parts;
+  constructor(options: SimIssuerOptions) {
+    this.#options = options;
   }
 
   refusalOf(hostname: string): string | undefined {
@@ -33,7 +33,7 @@ export class SimIssuer implements Issuer {
   }
 
   async issue(hostname: string, signal: AbortSignal): Promise<NewCertificate> {
-    const { clock, random } = this.#parts;
+    const { clock, random } = this.#options;
     await new Promise<void>((resolve) => clock.schedule(Math.ceil(random() * LONGEST_ORDER_MS), resolve));
     signal.throwIfAborted();
     if (this.isAway) throw new IssueError("the simulated authority does not answer", { blame: "issuer" });

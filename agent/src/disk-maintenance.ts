@@ -10,7 +10,7 @@ import type { ContainerRuntime } from "./runtime/runtime.ts";
 import { DiskUseWatch, measureUse } from "./volumes/disk-use-watch.ts";
 import { ChildRunner } from "./volumes/run-child.ts";
 
-export interface DiskMaintenanceParts {
+export interface DiskMaintenanceOptions {
   readonly limits: Config["images"];
   readonly clock: Clock;
   readonly runtime: ContainerRuntime;
@@ -25,17 +25,17 @@ const DAY_MS = 86_400_000;
 
 /** Limits what containerd holds on the disk: unused images, and files that containers write over their images. */
 export class DiskMaintenance {
-  readonly #parts: DiskMaintenanceParts;
+  readonly #options: DiskMaintenanceOptions;
   readonly #collector: ImageCollector;
   readonly #diskUse: DiskUseWatch;
   readonly #roots: RootDiskWatch;
   readonly #closing = new AbortController();
 
-  constructor(parts: DiskMaintenanceParts) {
-    this.#parts = parts;
-    const { clock, runtime, supervisor, log } = parts;
+  constructor(options: DiskMaintenanceOptions) {
+    this.#options = options;
+    const { clock, runtime, supervisor, log } = options;
     const children = new ChildRunner();
-    this.#collector = makeCollector(parts);
+    this.#collector = makeCollector(options);
     this.#diskUse = new DiskUseWatch({
       clock,
       measure: (path, signal) => measureUse(path, children, signal),
@@ -56,7 +56,7 @@ export class DiskMaintenance {
 
   /** A pod's containers may be others than before. */
   podChanged(): void {
-    this.#roots.follow(this.#parts.supervisor.limitedRoots());
+    this.#roots.follow(this.#options.supervisor.limitedRoots());
   }
 
   run(signal: AbortSignal): Promise<void> {
@@ -66,7 +66,7 @@ export class DiskMaintenance {
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#diskUse.close();
-    await this.#parts.records.save();
+    await this.#options.records.save();
   }
 }
 
@@ -78,7 +78,7 @@ function makeCollector({
   supervisor,
   prefetchStatus,
   log,
-}: DiskMaintenanceParts): ImageCollector {
+}: DiskMaintenanceOptions): ImageCollector {
   const { unusedDays, highPercent, lowPercent } = limits;
   return new ImageCollector({
     runtime,

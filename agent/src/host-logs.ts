@@ -12,7 +12,7 @@ import type { FoundContainer } from "./pods/find-container.ts";
 import { HostPodFiles } from "./pods/host-pod-files.ts";
 import type { PodSupervisor } from "./pods/pod-supervisor.ts";
 
-export interface HostLogsParts extends LogUsers {
+export interface HostLogsOptions extends LogUsers {
   readonly dataDir: string;
   /** The limit of all logs together. Undefined: a share of the disk. */
   readonly limitBytes: number | undefined;
@@ -20,7 +20,7 @@ export interface HostLogsParts extends LogUsers {
   readonly log: Log;
 }
 
-/** The parts of the agent that the upkeep of logs depends on. */
+/** The options of the agent that the upkeep of logs depends on. */
 export interface LogUsers {
   readonly supervisor: () => Pick<PodSupervisor, "find" | "statuses">;
   /** Reports whether the disk is nearly full now. */
@@ -30,16 +30,16 @@ export interface LogUsers {
 /** Wires everything that the agent does for the logs of containers. */
 export class HostLogs implements NodeLogs {
   readonly files: HostPodFiles;
-  readonly #parts: HostLogsParts;
+  readonly #options: HostLogsOptions;
   readonly #rotator: LogRotator;
   readonly #upkeep: LogMaintenance;
   readonly #streams: SocketStreamReader;
   readonly #kept: KeptLogs;
   readonly containers: ContainerLogs;
 
-  constructor(parts: HostLogsParts) {
-    const { clock, log } = parts;
-    this.#parts = parts;
+  constructor(options: HostLogsOptions) {
+    const { clock, log } = options;
+    this.#options = options;
     this.#rotator = new LogRotator({
       clock,
       onGrown: (bytes) => this.files.grown(bytes),
@@ -48,13 +48,13 @@ export class HostLogs implements NodeLogs {
         if (isFullDisk(err)) this.#upkeep.suspect();
       },
     });
-    this.#streams = new SocketStreamReader(join(parts.dataDir, "log-streams"));
-    this.#kept = new KeptLogs(join(parts.dataDir, KEPT_LOGS_DIRECTORY), {
+    this.#streams = new SocketStreamReader(join(options.dataDir, "log-streams"));
+    this.#kept = new KeptLogs(join(options.dataDir, KEPT_LOGS_DIRECTORY), {
       clock,
       onError: (err) => log.warn({ event: "logs-not-kept", err }),
     });
-    this.files = new HostPodFiles(join(parts.dataDir, "pods"), this.#rotator, {
-      limitBytes: parts.limitBytes,
+    this.files = new HostPodFiles(join(options.dataDir, "pods"), this.#rotator, {
+      limitBytes: options.limitBytes,
       onLimit: (logs, limitBytes) =>
         log.warn({ event: "logs-deleted-for-room", logs: logs.length, limitBytes }),
       onError: (err) => log.warn({ event: "logs-not-bounded", err }),
@@ -66,7 +66,7 @@ export class HostLogs implements NodeLogs {
       rotator: this.#rotator,
       pathOf: (of) => this.#pathOf(of),
       isRunning: ({ podUid, container, attempt }) => {
-        const found = parts.supervisor().find(podUid, container);
+        const found = options.supervisor().find(podUid, container);
         return found?.attempt === attempt && found.id !== undefined;
       },
     });
@@ -77,14 +77,14 @@ export class HostLogs implements NodeLogs {
         onRescue: (path) => log.warn({ event: "log-written-again-after-full-disk", path }),
       }),
       containers: () => this.#running(),
-      pressed: parts.diskIsFull,
+      pressed: options.diskIsFull,
       onError: (err) => log.warn({ event: "logs-not-rescued", err }),
     });
   }
 
   async takeOver(): Promise<void> {
     await this.#kept.takeOver();
-    await this.files.takeOver().catch((err) => this.#parts.log.error({ event: "logs-not-bounded", err }));
+    await this.files.takeOver().catch((err) => this.#options.log.error({ event: "logs-not-bounded", err }));
     // The disk may have been full while the agent was away.
     this.#upkeep.suspect();
   }
@@ -110,7 +110,7 @@ export class HostLogs implements NodeLogs {
   }
 
   #running(): readonly LoggedContainer[] {
-    const supervisor = this.#parts.supervisor();
+    const supervisor = this.#options.supervisor();
     return supervisor.statuses().flatMap(({ uid, containers }) =>
       containers.flatMap(({ name }) => {
         const { id, attempt = 0 } = supervisor.find(uid, name) ?? {};

@@ -1,7 +1,7 @@
 import type { Clock } from "./clock.ts";
 import type { LoggedContainer, LogRescue } from "./logs/log-rescue.ts";
 
-export interface LogMaintenanceParts {
+export interface LogMaintenanceOptions {
   readonly clock: Clock;
   readonly rescue: Pick<LogRescue, "run">;
   /** Returns the running containers. */
@@ -16,18 +16,18 @@ const CHECK_INTERVAL_MS = 30_000;
 
 /** Sees to it that containers whose logs could not be written for a while are read again. Does nothing where no disk is full. */
 export class LogMaintenance {
-  readonly #parts: LogMaintenanceParts;
+  readonly #options: LogMaintenanceOptions;
   #cancel: (() => void) | undefined;
   #closed = false;
 
-  constructor(parts: LogMaintenanceParts) {
-    this.#parts = parts;
+  constructor(options: LogMaintenanceOptions) {
+    this.#options = options;
   }
 
   /** The disk is full, or may have been a while ago. */
   suspect(): void {
     if (!this.#closed)
-      this.#cancel ??= this.#parts.clock.schedule(CHECK_INTERVAL_MS, () => void this.#look());
+      this.#cancel ??= this.#options.clock.schedule(CHECK_INTERVAL_MS, () => void this.#look());
   }
 
   close(): void {
@@ -36,7 +36,7 @@ export class LogMaintenance {
   }
 
   async #look(): Promise<void> {
-    const { rescue, containers, pressed, onError } = this.#parts;
+    const { rescue, containers, pressed, onError } = this.#options;
     this.#cancel = undefined;
     await rescue.run(containers()).catch(onError);
     if (pressed()) this.suspect();

@@ -6,7 +6,7 @@ import type { TestContext } from "node:test";
 import { run } from "../../hack/lib/run.ts";
 import { waitFor } from "../../hack/lib/wait-for.ts";
 import { type Clock, systemClock } from "../src/clock.ts";
-import { HostVolumes, type HostVolumesParts } from "../src/volumes/host-volumes.ts";
+import { HostVolumes, type HostVolumesOptions } from "../src/volumes/host-volumes.ts";
 import { mountsBelow, parseMountTable } from "../src/volumes/mount-table.ts";
 import type {
   FilesSource,
@@ -26,14 +26,14 @@ export class VolumeHost {
   readonly directory: string;
   readonly excesses: VolumeExcess[] = [];
   readonly warnings: string[] = [];
-  readonly #change: Partial<HostVolumesParts>;
+  readonly #change: Partial<HostVolumesOptions>;
   readonly #open: HostVolumes[] = [];
 
   /** Sets up a host. At the end the test checks that all its files and mounts are gone. */
   static async setUp(
     t: TestContext,
     parent: string,
-    change: Partial<HostVolumesParts> = {},
+    change: Partial<HostVolumesOptions> = {},
   ): Promise<VolumeHost> {
     const host = new VolumeHost(join(parent, randomUUID().slice(0, 8)), change);
     mkdirSync(host.directory, { recursive: true });
@@ -41,7 +41,7 @@ export class VolumeHost {
     return host;
   }
 
-  constructor(directory: string, change: Partial<HostVolumesParts> = {}) {
+  constructor(directory: string, change: Partial<HostVolumesOptions> = {}) {
     this.directory = directory;
     this.#change = change;
   }

@@ -19,7 +19,7 @@ import { type GrpcPort, openGrpcPort, type PortObserver, portNames } from "./grp
 import { createMetrics, type Metrics } from "./http/metrics.ts";
 import { httpNamesOf } from "./http/pod-domain.ts";
 import { type HttpContent, type HttpServer, startHttpServer } from "./http/server.ts";
-import { type HttpParts, httpRoutes } from "./http-routes.ts";
+import { type HttpOptions, httpRoutes } from "./http-routes.ts";
 import { serverMaterial } from "./identity.ts";
 import { BuiltInServices } from "./model/built-in-service.ts";
 import { type Notifications, openNotifications } from "./notifications/open-notifications.ts";
@@ -330,7 +330,7 @@ type LeaderHttp = Pick<HttpServer, "address" | "fetch" | "reload" | "close"> & {
 async function openHttp(
   { config, store, authority, issuer, clock, log, dashboardPath, follower }: CoordinatorOptions,
   { names }: GrpcPort,
-  parts: HttpParts,
+  parts: HttpOptions,
 ): Promise<LeaderHttp> {
   const { metrics, refusal } = parts;
   const since = new Date(store.leadsSinceMs ?? clock.nowMs()).toISOString();

@@ -22,7 +22,7 @@ import type { TokenWatch } from "./rpc/token-watch.ts";
 import type { Clock } from "./time/clock.ts";
 
 /** The parts of the coordinator behind its HTTP port. */
-export interface HttpParts {
+export interface HttpOptions {
   readonly metrics: Metrics;
   readonly operator: OperatorOptions;
   readonly workspaces: LiveWorkspaces | undefined;
@@ -32,7 +32,7 @@ export interface HttpParts {
   readonly stopping: AbortSignal;
 }
 
-export interface HttpRouteOptions extends HttpParts {
+export interface HttpRouteOptions extends HttpOptions {
   readonly issuer: IdentityIssuer;
   /** The sessions of the dashboard that outlast this coordinator. */
   readonly storedSessions: StoredSessions;

@@ -8,7 +8,7 @@ import type { ResourceFile } from "./envoy/json.ts";
 import type { EnvoyAdmin, Subscription, SubscriptionState } from "./envoy-admin.ts";
 import { clustersFile, endpointsFile, type GatewayFiles, type RenderOptions } from "./render-gateway.ts";
 
-export interface ConfigLoaderParts {
+export interface ConfigLoaderOptions {
   readonly admin: Pick<EnvoyAdmin, "subscriptions">;
   readonly files: ConfigFiles;
   readonly render: RenderOptions;
@@ -35,7 +35,7 @@ const ANSWER_MAX_MS = 30_000;
  * file is applied before the next is written. A file that Envoy rejects changes nothing and ends the attempt.
  */
 export class ConfigLoader {
-  readonly #parts: ConfigLoaderParts;
+  readonly #options: ConfigLoaderOptions;
   /** The clusters in Envoy's file, with the service port of each. */
   #clusters: ReadonlyMap<string, ServicePortRef> = new Map();
   /** The clusters to which Envoy speaks HTTP/2. */
@@ -43,13 +43,13 @@ export class ConfigLoader {
   /** Envoy's last known state. Each query costs Envoy time that grows with the number of services. */
   #known: ReadonlyMap<Subscription, SubscriptionState> | undefined;
 
-  constructor(parts: ConfigLoaderParts) {
-    this.#parts = parts;
+  constructor(options: ConfigLoaderOptions) {
+    this.#options = options;
   }
 
   /** Adopts a proxy that an earlier agent configured. The targets of its routes stay until the routes change. */
   async adopt(): Promise<void> {
-    const text = await readFile(this.#parts.render.places.clusters, "utf8").catch(() => "");
+    const text = await readFile(this.#options.render.places.clusters, "utf8").catch(() => "");
     const names = [...text.matchAll(/"name":"([^"/\\]+)\/([^"/\\]+)\/(\d+)"/g)];
     this.#clusters = new Map(
       names.map(([, namespace = "", service = "", port = ""]) => {
@@ -61,7 +61,7 @@ export class ConfigLoader {
 
   /** Writes the initial files of a proxy that doesn't run yet. */
   async prepare(next: GatewayFiles, services: Services): Promise<void> {
-    const { files, render } = this.#parts;
+    const { files, render } = this.#options;
     const { places } = render;
     await this.#putDependencies(next, services);
     this.#clusters = next.clusters;
@@ -73,7 +73,7 @@ export class ConfigLoader {
 
   /** Rejects when Envoy doesn't answer. */
   async load(next: GatewayFiles, services: Services): Promise<Outcome> {
-    const { files } = this.#parts;
+    const { files } = this.#options;
     await this.#putDependencies(next, services);
     this.#clusters = new Map([...this.#clusters, ...next.clusters]);
     const clusters = await this.#bring("clusters", this.#clustersFile(services));
@@ -112,11 +112,11 @@ export class ConfigLoader {
       speaksHttp2(ref, services.get(`${ref.namespace}/${ref.service}`)),
     );
     this.#http2 = new Set(http2.map(([name]) => name));
-    return clustersFile(this.#clusters, services, this.#parts.render);
+    return clustersFile(this.#clusters, services, this.#options.render);
   }
 
   async #putDependencies(next: GatewayFiles, services: Services): Promise<void> {
-    const { files, render, makeRoom } = this.#parts;
+    const { files, render, makeRoom } = this.#options;
     await makeRoom(this.#clusters.size + next.clusters.size + next.secrets.size);
     for (const [name, ref] of new Map([...this.#clusters, ...next.clusters]))
       await this.#putEndpoints(name, ref, services);
@@ -124,12 +124,12 @@ export class ConfigLoader {
   }
 
   async #putEndpoints(name: string, ref: ServicePortRef, services: Services): Promise<void> {
-    const { files, render } = this.#parts;
+    const { files, render } = this.#options;
     await files.put(render.places.endpoints(name), endpointsFile(ref, services, render));
   }
 
   async #bring(name: Subscription, file: ResourceFile): Promise<Outcome> {
-    const { admin, files } = this.#parts;
+    const { admin, files } = this.#options;
     const path = this.#pathOf(name);
     this.#known ??= await admin.subscriptions();
     const before = this.#known.get(name);
@@ -142,7 +142,7 @@ export class ConfigLoader {
   }
 
   async #answer(name: Subscription, file: ResourceFile, rejected: number): Promise<Outcome> {
-    const { admin, clock, reason } = this.#parts;
+    const { admin, clock, reason } = this.#options;
     const deadlineMs = clock.monotonicMs() + ANSWER_MAX_MS;
     for (let waitMs = RECHECK_MS; ; waitMs = Math.min(RECHECK_MAX_MS, waitMs * 2)) {
       this.#known = await admin.subscriptions();
@@ -157,7 +157,7 @@ export class ConfigLoader {
   }
 
   #pathOf(name: Subscription): string {
-    const { places } = this.#parts.render;
+    const { places } = this.#options.render;
     switch (name) {
       case "listeners":
         return places.listeners;
@@ -172,7 +172,7 @@ export class ConfigLoader {
   }
 
   #pathsOf({ clusters, secrets }: GatewayFiles): Set<string> {
-    const { places } = this.#parts.render;
+    const { places } = this.#options.render;
     return new Set([
       ...[...clusters.keys()].map((name) => places.endpoints(name)),
       ...[...secrets.keys()].map((id) => places.secret(id)),

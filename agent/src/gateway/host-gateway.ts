@@ -26,7 +26,7 @@ import type { RenderOptions } from "./render-gateway.ts";
 import { rotateLog } from "./rotate-log.ts";
 import { makeRoomToWatch } from "./watch-room.ts";
 
-export interface HostGatewayParts {
+export interface HostGatewayOptions {
   readonly known: KnownGateway;
   readonly services: Pick<KnownServices, "services" | "subscribe" | "loaded">;
   readonly proxy: ProxyProgram;
@@ -57,7 +57,7 @@ const LOST_STATE =
 
 /** A gateway with Envoy. One loop compares the desired and the present state and acts. Everything else only wakes it. */
 export class HostGateway implements Gateway {
-  readonly #parts: HostGatewayParts;
+  readonly #options: HostGatewayOptions;
   readonly #closing = new AbortController();
   readonly #listeners = new Set<(status: GatewayStatus) => void>();
   readonly #stop: (() => void)[] = [];
@@ -78,12 +78,12 @@ export class HostGateway implements Gateway {
   #failures = 0;
   #againAtMs = 0;
 
-  constructor(parts: HostGatewayParts) {
-    this.#parts = parts;
+  constructor(options: HostGatewayOptions) {
+    this.#options = options;
   }
 
   start(): void {
-    const { known, services, proxy } = this.#parts;
+    const { known, services, proxy } = this.#options;
     this.#stop.push(
       known.subscribe(() => {
         this.#viewChanged = true;
@@ -102,11 +102,11 @@ export class HostGateway implements Gateway {
   }
 
   restart(): void {
-    this.#parts.known.restart();
+    this.#options.known.restart();
   }
 
   take(update: GatewayUpdate): void {
-    this.#parts.known.take(update);
+    this.#options.known.take(update);
   }
 
   status(): GatewayStatus | undefined {
@@ -120,14 +120,14 @@ export class HostGateway implements Gateway {
 
   async metrics(): Promise<string | undefined> {
     if (this.#config === undefined) return undefined;
-    return this.#parts.admin.metrics().catch(() => undefined);
+    return this.#options.admin.metrics().catch(() => undefined);
   }
 
   async traffic(): Promise<GatewayTraffic | undefined> {
     if (this.#config === undefined) return undefined;
-    const nowMs = this.#parts.clock.monotonicMs();
+    const nowMs = this.#options.clock.monotonicMs();
     if (this.#traffic === undefined || nowMs - this.#traffic.readMs >= TRAFFIC_EVERY_MS) {
-      const found = await this.#parts.admin.traffic().catch(() => undefined);
+      const found = await this.#options.admin.traffic().catch(() => undefined);
       const totals = found && { requests: BigInt(found.requests), errors: BigInt(found.errors) };
       this.#traffic = { readMs: nowMs, totals };
     }
@@ -139,7 +139,7 @@ export class HostGateway implements Gateway {
     this.#rouse();
     for (const stop of this.#stop) stop();
     await this.#running;
-    await this.#parts.known.close();
+    await this.#options.known.close();
   }
 
   #rouse(): void {
@@ -164,13 +164,13 @@ export class HostGateway implements Gateway {
     if (this.#awake || signal.aborted) return;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#wake = resolve;
-    const cancel = this.#hasProxy ? this.#parts.clock.schedule(CHECK_EVERY_MS, resolve) : undefined;
+    const cancel = this.#hasProxy ? this.#options.clock.schedule(CHECK_EVERY_MS, resolve) : undefined;
     await promise;
     cancel?.();
   }
 
   async #round(signal: AbortSignal): Promise<void> {
-    const { known, services, proxy, clock, bootstrap } = this.#parts;
+    const { known, services, proxy, clock, bootstrap } = this.#options;
     // A lost file must not stop an Envoy that serves: the coordinator sends the configuration again.
     const isLost = known.loaded !== "sound" && (await this.#isServed());
     this.#hasProxy = isLost || known.gateway !== "";
@@ -191,13 +191,13 @@ export class HostGateway implements Gateway {
 
   /** Reports whether Envoy runs or has files, of this agent or one before it. */
   async #isServed(): Promise<boolean> {
-    const { proxy, bootstrap } = this.#parts;
+    const { proxy, bootstrap } = this.#options;
     return (await ConfigFiles.exist(bootstrap.places)) || (await proxy.isRunning());
   }
 
   /** Keeps Envoy running on the files that it has, until the coordinator sends what was lost. */
   async #keepServing(signal: AbortSignal): Promise<void> {
-    const { proxy, clock, bootstrap } = this.#parts;
+    const { proxy, clock, bootstrap } = this.#options;
     if (clock.monotonicMs() < this.#againAtMs || (await proxy.isRunning())) return;
     if (!existsSync(bootstrap.places.bootstrap)) return this.#report({ ready: false, message: NO_FILES });
     await this.#startProxy(proxy, signal);
@@ -208,26 +208,26 @@ export class HostGateway implements Gateway {
 
   /** Ends an Envoy whose directory was removed: it could never be configured again. Returns whether it did. */
   async #endLost(proxy: ProxyProgram): Promise<boolean> {
-    const { bootstrap, adminSocket, dir } = this.#parts.bootstrap.places;
+    const { bootstrap, adminSocket, dir } = this.#options.bootstrap.places;
     if (existsSync(bootstrap) || existsSync(adminSocket)) return false;
-    this.#parts.onEvent("gateway-proxy-lost", { proxy: proxy.name, reason: `${dir} was removed` });
+    this.#options.onEvent("gateway-proxy-lost", { proxy: proxy.name, reason: `${dir} was removed` });
     await proxy.kill();
     return true;
   }
 
   async #startProxy(proxy: ProxyProgram, signal: AbortSignal): Promise<void> {
-    const { admin, render, bootstrap } = this.#parts;
+    const { admin, render, bootstrap } = this.#options;
     await mkdir(dirname(render.accessLog), { recursive: true, mode: 0o700 });
     await chmod(bootstrap.places.dir, 0o700);
     await proxy.start();
     await this.#live(proxy, signal);
     this.#proxyVersion = await admin.version();
-    this.#parts.onEvent("gateway-proxy-started", { proxy: proxy.name, version: this.#proxyVersion });
+    this.#options.onEvent("gateway-proxy-started", { proxy: proxy.name, version: this.#proxyVersion });
   }
 
   /** Starts the proxy, or takes over the one that runs. */
   async #attach(proxy: ProxyProgram, runs: boolean, signal: AbortSignal): Promise<void> {
-    const { known, services, admin, bootstrap, onEvent } = this.#parts;
+    const { known, services, admin, bootstrap, onEvent } = this.#options;
     const { places } = bootstrap;
     this.#config = undefined;
     // Reads the files again: a lost or damaged one may be why the proxy ended.
@@ -251,7 +251,7 @@ export class HostGateway implements Gateway {
   }
 
   #makeConfig(proxy: ProxyProgram, files: ConfigFiles): { loader: ConfigLoader; hosts: ConfigApplier } {
-    const { admin, render, clock } = this.#parts;
+    const { admin, render, clock } = this.#options;
     const reason = async (): Promise<string> => rejectionIn(await proxy.lastWords());
     const loader = new ConfigLoader({ admin, files, render, clock, reason, makeRoom: makeRoomToWatch });
     return { loader, hosts: new ConfigApplier(loader, render) };
@@ -259,7 +259,7 @@ export class HostGateway implements Gateway {
 
   /** Waits until Envoy answers. Envoy accepts requests only after it has read all its files. */
   async #live(proxy: ProxyProgram, signal: AbortSignal): Promise<void> {
-    const { admin, clock } = this.#parts;
+    const { admin, clock } = this.#options;
     const deadlineMs = clock.monotonicMs() + LIVE_WITHIN_MS;
     while (!signal.aborted) {
       if (await admin.live().catch(() => false)) return;
@@ -273,7 +273,7 @@ export class HostGateway implements Gateway {
   }
 
   async #update(): Promise<void> {
-    const { known, services, admin } = this.#parts;
+    const { known, services, admin } = this.#options;
     if (this.#config === undefined) return;
     const changed = this.#servicesChanged;
     this.#servicesChanged = new Set();
@@ -299,7 +299,7 @@ export class HostGateway implements Gateway {
   }
 
   #failed(error: unknown): void {
-    const { onEvent } = this.#parts;
+    const { onEvent } = this.#options;
     const message = messageOf(error);
     this.#viewChanged = true;
     this.#againLater();
@@ -310,17 +310,17 @@ export class HostGateway implements Gateway {
   #againLater(): void {
     const waitMs = backOffMs(this.#failures + 1, RETRY);
     this.#failures++;
-    this.#againAtMs = this.#parts.clock.monotonicMs() + waitMs;
+    this.#againAtMs = this.#options.clock.monotonicMs() + waitMs;
   }
 
   async #rotate(): Promise<void> {
-    const { render, admin } = this.#parts;
+    const { render, admin } = this.#options;
     if (await rotateLog(render.accessLog, ACCESS_LOG_BYTES_MAX)) await admin.reopenLogs();
   }
 
   /** The host is no gateway any more: requests under way end, then the proxy. */
   async #retire(): Promise<void> {
-    const { proxy, admin, clock, bootstrap } = this.#parts;
+    const { proxy, admin, clock, bootstrap } = this.#options;
     if (!(await this.#isServed())) return this.#retired();
     if (await proxy.isRunning()) {
       await admin.drain().catch(() => undefined);

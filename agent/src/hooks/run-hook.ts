@@ -14,7 +14,7 @@ const ATTEMPT_LIMIT_MS = 30_000;
 const LISTEN_WAIT_MS = 30_000;
 const RETRY_MS = 250;
 
-export interface HookParts {
+export interface HookOptions {
   readonly clock: Clock;
   readonly run: RunProbe;
 }
@@ -25,20 +25,20 @@ export interface HookParts {
  * failure.
  */
 export async function runPostStart(
-  parts: HookParts,
+  options: HookOptions,
   action: HookAction,
   target: ProbeTarget,
   signal: AbortSignal,
 ): Promise<HookResult> {
   if (action.type === "exec") {
-    return resultOf("post_start", await parts.run(action, target, POST_START_LIMIT_MS, signal), signal);
+    return resultOf("post_start", await options.run(action, target, POST_START_LIMIT_MS, signal), signal);
   }
-  const untilMs = parts.clock.monotonicMs() + LISTEN_WAIT_MS;
+  const untilMs = options.clock.monotonicMs() + LISTEN_WAIT_MS;
   for (;;) {
-    const answer = await parts.run(action, target, ATTEMPT_LIMIT_MS, signal);
+    const answer = await options.run(action, target, ATTEMPT_LIMIT_MS, signal);
     const result = resultOf("post_start", answer, signal);
-    if (result.outcome !== "failed" || parts.clock.monotonicMs() + RETRY_MS > untilMs) return result;
-    await pause(parts.clock, RETRY_MS, signal);
+    if (result.outcome !== "failed" || options.clock.monotonicMs() + RETRY_MS > untilMs) return result;
+    await pause(options.clock, RETRY_MS, signal);
   }
 }
 
@@ -47,13 +47,13 @@ export async function runPostStart(
  * container is stopped afterwards in any case. A failure is only reported.
  */
 export async function runPreStop(
-  parts: HookParts,
+  options: HookOptions,
   action: HookAction,
   target: ProbeTarget,
   limitMs: number,
   signal: AbortSignal,
 ): Promise<HookResult> {
-  return resultOf("pre_stop", await parts.run(action, target, limitMs, signal), signal);
+  return resultOf("pre_stop", await options.run(action, target, limitMs, signal), signal);
 }
 
 function resultOf(hook: "post_start" | "pre_stop", answer: ProbeAnswer, signal: AbortSignal): HookResult {

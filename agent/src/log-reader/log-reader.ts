@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { linkOf, type ReaderRequest } from "../logs/stream-places.ts";
 import { RunLog } from "./run-log.ts";
 
-export interface LogReaderParts {
+export interface LogReaderOptions {
   /** The directory with a link to each log that has to be read. */
   readonly dir: string;
   readonly nowMs: () => number;
@@ -19,12 +19,12 @@ const LINK_NAME = /^[0-9a-f]{32}$/;
 
 /** Reads the streams of all of a host's containers with separate streams. All its state is on disk. */
 export class LogReader {
-  readonly #parts: LogReaderParts;
+  readonly #options: LogReaderOptions;
   readonly #runs = new Map<string, RunLog>();
   readonly #buffer = Buffer.alloc(READ_BYTES);
 
-  constructor(parts: LogReaderParts) {
-    this.#parts = parts;
+  constructor(options: LogReaderOptions) {
+    this.#options = options;
   }
 
   get size(): number {
@@ -33,7 +33,7 @@ export class LogReader {
 
   /** Continues where an earlier life of the reader stopped. */
   resume(): void {
-    const { dir, onError } = this.#parts;
+    const { dir, onError } = this.#options;
     mkdirSync(dir, { recursive: true, mode: 0o700 });
     for (const name of readdirSync(dir)) {
       if (!LINK_NAME.test(name)) continue;
@@ -81,7 +81,7 @@ export class LogReader {
     if (this.#runs.has(logFile)) return;
     if (!LOG_NAME.test(logFile)) throw new Error(`${JSON.stringify(logFile)} is no log`);
     if (this.#runs.size >= RUNS_MAX) throw new Error(`${RUNS_MAX} logs are read already`);
-    const { nowMs } = this.#parts;
+    const { nowMs } = this.#options;
     const buffer = this.#buffer;
     this.#runs.set(logFile, new RunLog({ logFile, buffer, nowMs, onEnd: () => this.#drop(logFile) }));
   }
@@ -89,7 +89,7 @@ export class LogReader {
   #drop(logFile: string): void {
     this.#runs.get(logFile)?.close();
     this.#runs.delete(logFile);
-    rmSync(linkOf(this.#parts.dir, logFile), { force: true });
+    rmSync(linkOf(this.#options.dir, logFile), { force: true });
   }
 }
 

@@ -3,7 +3,7 @@ import { encodeEntries, LOG_STREAMS, type LogStream } from "../logs/log-entry.ts
 import { streamPipes } from "../logs/stream-places.ts";
 import { StreamPipe } from "./stream-pipe.ts";
 
-export interface RunLogParts {
+export interface RunLogOptions {
   readonly logFile: string;
   /** The buffer to read into. Other readers share it. */
   readonly buffer: Buffer;
@@ -14,22 +14,22 @@ export interface RunLogParts {
 
 /** Reads both streams of a container's run and appends their entries to its log at once: nothing is held back in memory. */
 export class RunLog {
-  readonly #parts: RunLogParts;
+  readonly #options: RunLogOptions;
   readonly #fd: number;
   readonly #pipes: readonly StreamPipe[];
   #lost: Record<LogStream, number> = { stdout: 0, stderr: 0 };
   #torn = false;
 
   /** Throws if the pipes or the log can't be opened. */
-  constructor(parts: RunLogParts) {
-    this.#parts = parts;
-    this.#fd = openSync(parts.logFile, "a", 0o600);
-    const paths = streamPipes(parts.logFile);
+  constructor(options: RunLogOptions) {
+    this.#options = options;
+    this.#fd = openSync(options.logFile, "a", 0o600);
+    const paths = streamPipes(options.logFile);
     const opened: StreamPipe[] = [];
     try {
       for (const stream of LOG_STREAMS) {
         const data = (chunk: Buffer) => this.#write(stream, chunk);
-        opened.push(new StreamPipe(paths[stream], parts.buffer, { data, ended: () => this.#pipeEnded() }));
+        opened.push(new StreamPipe(paths[stream], options.buffer, { data, ended: () => this.#pipeEnded() }));
       }
     } catch (error) {
       for (const pipe of opened) pipe.close();
@@ -50,12 +50,12 @@ export class RunLog {
   }
 
   #pipeEnded(): void {
-    if (this.#pipes.every(({ ended }) => ended)) this.#parts.onEnd();
+    if (this.#pipes.every(({ ended }) => ended)) this.#options.onEnd();
   }
 
   // Never makes a container wait for a full disk: lost bytes are counted, and reported once there is room.
   #write(stream: LogStream, chunk: Buffer): void {
-    const nowMs = this.#parts.nowMs();
+    const nowMs = this.#options.nowMs();
     const entries = encodeEntries(chunk, stream, nowMs);
     if (!this.#append(Buffer.concat([this.#lossNote(nowMs), entries]))) {
       this.#lost = { ...this.#lost, [stream]: this.#lost[stream] + chunk.length };

@@ -9,7 +9,7 @@ export interface BoundedLogLimits {
   readonly checkMs: number;
 }
 
-export interface BoundedLogParts {
+export interface BoundedLogOptions {
   readonly file: LogFile;
   readonly times: LogTimes;
   readonly clock: Clock;
@@ -37,7 +37,7 @@ export class BoundedLog {
   readers = 0;
   /** The number of readers that stop at the present end. Their text must not have a gap. */
   #completeReads = 0;
-  readonly #parts: BoundedLogParts;
+  readonly #options: BoundedLogOptions;
   #kept = false;
   #endBytes: number | undefined;
   /** Monotonic and wall clock. */
@@ -50,10 +50,10 @@ export class BoundedLog {
   #cancelLook: (() => void) | undefined;
   #cancelFlush: (() => void) | undefined;
 
-  constructor(parts: BoundedLogParts) {
-    this.#parts = parts;
-    this.file = parts.file;
-    this.times = parts.times;
+  constructor(options: BoundedLogOptions) {
+    this.#options = options;
+    this.file = options.file;
+    this.times = options.times;
   }
 
   get kept(): boolean {
@@ -75,7 +75,7 @@ export class BoundedLog {
     this.#cancelLook?.();
     this.#cancelFlush?.();
     this.#cancelFlush = undefined;
-    await this.times.flush().catch(this.#parts.onError);
+    await this.times.flush().catch(this.#options.onError);
   }
 
   /** Notes new output and trims the log if it is too long. Never rejects. */
@@ -94,7 +94,7 @@ export class BoundedLog {
 
   /** Notes what has come until now, and gives how the log was seen; undefined if it isn't there. */
   async note(): Promise<LogSnapshot | undefined> {
-    const { clock } = this.#parts;
+    const { clock } = this.#options;
     const armed = this.#armed;
     const nowMs = clock.nowMs();
     const sinceMs = armed ? nowMs : this.#lookedAt?.nowMs;
@@ -120,11 +120,11 @@ export class BoundedLog {
 
   async trim(keepBytes: number): Promise<void> {
     const mode = await this.times.trimming(() => this.file.trim(keepBytes));
-    if (mode !== undefined) this.#parts.onTrim(mode);
+    if (mode !== undefined) this.#options.onTrim(mode);
   }
 
   async #look(): Promise<void> {
-    const { clock, limits, onError, onGrown } = this.#parts;
+    const { clock, limits, onError, onGrown } = this.#options;
     let delayMs: number | undefined = limits.checkMs;
     this.#told = false;
     try {
@@ -153,7 +153,7 @@ export class BoundedLog {
     this.#armed = this.#kept && delayMs === undefined;
     if (!this.#kept || delayMs === undefined) return;
     this.#stopWatching();
-    this.#cancelLook = this.#parts.clock.schedule(delayMs, () => this.#watchAndLook());
+    this.#cancelLook = this.#options.clock.schedule(delayMs, () => this.#watchAndLook());
   }
 
   // In this order: what is written in between is seen by one of them.
@@ -173,7 +173,7 @@ export class BoundedLog {
 
   #flush(): void {
     this.#cancelFlush = undefined;
-    this.times.flush().catch(this.#parts.onError);
+    this.times.flush().catch(this.#options.onError);
   }
 }
 

@@ -11,7 +11,7 @@ import {
 } from "./port-rules.ts";
 import { CommandFailed, type RunCommand } from "./run-command.ts";
 
-export interface PortTableParts extends PortTableShape {
+export interface PortTableOptions extends PortTableShape {
   readonly run: RunCommand;
   readonly onProblem: (event: string, error: unknown) => void;
 }
@@ -21,7 +21,7 @@ export interface PortTableParts extends PortTableShape {
  * in one transaction. If the kernel rejects it, another program has changed the table, and the whole table is replaced.
  */
 export class PortTable {
-  readonly #parts: PortTableParts;
+  readonly #options: PortTableOptions;
   readonly #wanted = new Map<string, readonly [key: string, target: string][]>();
   /** The kernel's present elements. Undefined if they are unknown; then the whole table is replaced. */
   #present: PortElements | undefined;
@@ -29,12 +29,12 @@ export class PortTable {
   #waiting: PromiseWithResolvers<void> | undefined;
   #working: Promise<void> | undefined;
 
-  constructor(parts: PortTableParts) {
-    this.#parts = parts;
+  constructor(options: PortTableOptions) {
+    this.#options = options;
   }
 
   get #family(): IpFamily {
-    return familyOf(this.#parts.podCidr);
+    return familyOf(this.#options.podCidr);
   }
 
   /** Adds an entry to the content of the first replacement. */
@@ -60,8 +60,8 @@ export class PortTable {
   /** Puts the table back if someone removed it; gives whether it was missing. */
   async repair(): Promise<boolean> {
     const { ip } = FAMILY_WORDS[this.#family];
-    const tables = await this.#parts.run("nft", ["list", "tables", ip]);
-    if (tables.split("\n").includes(`table ${ip} ${this.#parts.names.table}`)) return false;
+    const tables = await this.#options.run("nft", ["list", "tables", ip]);
+    if (tables.split("\n").includes(`table ${ip} ${this.#options.names.table}`)) return false;
     await this.replace();
     return true;
   }
@@ -93,25 +93,25 @@ export class PortTable {
     this.#replaceNext = false;
     const wanted: PortElements = new Map([...this.#wanted.values()].flat());
     this.#present = undefined; // Until it is known that the kernel took it.
-    if (before === undefined) await this.#load(tableText(this.#parts, wanted));
+    if (before === undefined) await this.#load(tableText(this.#options, wanted));
     else await this.#loadDelta(before, wanted);
     this.#present = wanted;
     await this.#forgetPeers(changedUdpPorts(before ?? new Map(), wanted));
   }
 
   async #loadDelta(before: PortElements, wanted: PortElements): Promise<void> {
-    const delta = deltaText(this.#parts, before, wanted);
+    const delta = deltaText(this.#options, before, wanted);
     if (delta === "") return;
     try {
       await this.#load(delta);
     } catch (error) {
-      this.#parts.onProblem("host-port-table-differs", error);
-      await this.#load(tableText(this.#parts, wanted));
+      this.#options.onProblem("host-port-table-differs", error);
+      await this.#load(tableText(this.#options, wanted));
     }
   }
 
   async #load(text: string): Promise<void> {
-    await this.#parts.run("nft", ["-f", "-"], { input: text });
+    await this.#options.run("nft", ["-f", "-"], { input: text });
   }
 
   /**
@@ -121,8 +121,8 @@ export class PortTable {
   async #forgetPeers(ports: readonly number[]): Promise<void> {
     for (const port of ports) {
       const match = ["-p", "udp", "--orig-port-dst", String(port)];
-      await forgetConnections(this.#parts.run, match, this.#family).catch((error) =>
-        this.#parts.onProblem("conntrack-failed", error),
+      await forgetConnections(this.#options.run, match, this.#family).catch((error) =>
+        this.#options.onProblem("conntrack-failed", error),
       );
     }
   }

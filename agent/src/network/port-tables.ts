@@ -1,11 +1,11 @@
 import { familyOf } from "@forage/common/ip";
 import { addressesOf, type PodSandbox, type PortMapping } from "./network.ts";
-import { PortTable, type PortTableParts } from "./port-table.ts";
+import { PortTable, type PortTableOptions } from "./port-table.ts";
 
 /** A pod's addresses, one for each family. */
 type Addresses = Pick<PodSandbox, "address" | "address6">;
 
-export interface PortTablesParts extends Omit<PortTableParts, "podCidr"> {
+export interface PortTablesOptions extends Omit<PortTableOptions, "podCidr"> {
   /** One for each family that pods have addresses of. */
   readonly podCidrs: readonly string[];
 }
@@ -14,8 +14,8 @@ export interface PortTablesParts extends Omit<PortTableParts, "podCidr"> {
 export class PortTables {
   readonly #tables: readonly (readonly [family: 4 | 6, table: PortTable])[];
 
-  constructor({ podCidrs, ...parts }: PortTablesParts) {
-    this.#tables = podCidrs.map((podCidr) => [familyOf(podCidr), new PortTable({ ...parts, podCidr })]);
+  constructor({ podCidrs, ...options }: PortTablesOptions) {
+    this.#tables = podCidrs.map((podCidr) => [familyOf(podCidr), new PortTable({ ...options, podCidr })]);
   }
 
   /** Adds to what the first replacement will hold. */

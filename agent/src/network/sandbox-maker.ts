@@ -14,7 +14,7 @@ import type { SandboxRecord, SandboxRecords } from "./sandbox-records.ts";
 /** One call is mostly CPU time of the plugins; more at once than this only delays everyone. */
 const PARALLEL_CALLS = 4;
 
-export interface SandboxMakerParts {
+export interface SandboxMakerOptions {
   readonly names: InstanceNames;
   readonly podCidr: PodCidr;
   readonly cni: Cni;
@@ -26,18 +26,18 @@ export interface SandboxMakerParts {
 
 /** Makes, checks and removes namespaces wired by CNI, a few at a time. */
 export class SandboxMaker {
-  readonly #parts: SandboxMakerParts;
+  readonly #options: SandboxMakerOptions;
   #running = 0;
   readonly #waiting: (() => void)[] = [];
 
-  constructor(parts: SandboxMakerParts) {
-    this.#parts = parts;
+  constructor(options: SandboxMakerOptions) {
+    this.#options = options;
   }
 
   /** Makes a spare sandbox and its record. If that fails, nothing of the sandbox is left. */
   make(): Promise<SandboxRecord> {
     return this.#limited(async () => {
-      const { names, cni, records, run } = this.#parts;
+      const { names, cni, records, run } = this.#options;
       // Never used twice, so that an old record or lease can't be taken for a new namespace's.
       const namespace = names.namespacePrefix + randomBytes(5).toString("hex");
       try {
@@ -63,7 +63,7 @@ export class SandboxMaker {
    */
   async intact(candidates: readonly SandboxRecord[]): Promise<SandboxRecord[]> {
     if (candidates.length === 0) return [];
-    const { names, podCidr, run } = this.#parts;
+    const { names, podCidr, run } = this.#options;
     const ports = await listLinks(run, ["master", names.bridge]);
     const linked = new Set(ports.map((link) => link.ifname));
     const intact: SandboxRecord[] = [];
@@ -78,17 +78,17 @@ export class SandboxMaker {
   /** Removes every namespace, record and lease of this instance but those to keep. Only before anything is made. */
   async removeAllBut(kept: readonly SandboxRecord[], recorded: readonly string[]): Promise<number> {
     const keep = new Set(kept.map((record) => record.namespace));
-    const present = await listNamespaces(this.#parts.names.namespacePrefix);
+    const present = await listNamespaces(this.#options.names.namespacePrefix);
     const stale = present.filter((namespace) => !keep.has(namespace));
     await Promise.all(stale.map((namespace) => this.remove(namespace)));
     const unused = recorded.filter((namespace) => !keep.has(namespace));
-    await Promise.all(unused.map((namespace) => this.#parts.records.remove(namespace)));
-    return stale.length + (await this.#parts.leases.releaseAllBut(keep));
+    await Promise.all(unused.map((namespace) => this.#options.records.remove(namespace)));
+    return stale.length + (await this.#options.leases.releaseAllBut(keep));
   }
 
   /** Repairs leases of a sandbox that is in place. False if another one that is in place has an address of its. */
   async #holdsLeases(record: SandboxRecord): Promise<boolean> {
-    const { leases, names, noteDamage } = this.#parts;
+    const { leases, names, noteDamage } = this.#options;
     for (const address of addressesOf(record)) {
       const lease = await leases.read(address);
       const holder = lease?.holder;
@@ -106,9 +106,9 @@ export class SandboxMaker {
   }
 
   async #removeNow(namespace: string): Promise<void> {
-    await this.#parts.cni.remove(namespace);
-    await deleteNamespace(this.#parts.run, namespace);
-    await this.#parts.records.remove(namespace);
+    await this.#options.cni.remove(namespace);
+    await deleteNamespace(this.#options.run, namespace);
+    await this.#options.records.remove(namespace);
   }
 
   async #limited<Result>(run: () => Promise<Result>): Promise<Result> {

@@ -8,7 +8,7 @@ import type { SandboxRecord } from "./sandbox-records.ts";
 const QUIET_MS = 1_000;
 const RETRY_MS = 30_000;
 
-export interface SandboxPoolParts {
+export interface SandboxPoolOptions {
   readonly size: number;
   readonly clock: Clock;
   /** Makes a sandbox for the pool. */
@@ -18,14 +18,14 @@ export interface SandboxPoolParts {
 
 /** Sandboxes prepared ahead, so that a pod's start doesn't wait for CNI. Refills itself, one at a time. */
 export class SandboxPool {
-  readonly #parts: SandboxPoolParts;
+  readonly #options: SandboxPoolOptions;
   readonly #spare: SandboxRecord[] = [];
   #closed = false;
   #cancelTimer: (() => void) | undefined;
   #making: Promise<void> | undefined;
 
-  constructor(parts: SandboxPoolParts) {
-    this.#parts = parts;
+  constructor(options: SandboxPoolOptions) {
+    this.#options = options;
   }
 
   /** Starts preparing, with what there is already. */
@@ -41,7 +41,7 @@ export class SandboxPool {
   /** A prepared one, or else one made now. */
   async take(): Promise<SandboxRecord> {
     this.#refillAfter(QUIET_MS);
-    return this.#spare.pop() ?? (await this.#parts.make());
+    return this.#spare.pop() ?? (await this.#options.make());
   }
 
   /** Takes back one that was never used. */
@@ -75,7 +75,7 @@ export class SandboxPool {
     this.#cancelTimer?.();
     this.#cancelTimer = undefined;
     if (this.#closed) return;
-    this.#cancelTimer = this.#parts.clock.schedule(delayMs, () => {
+    this.#cancelTimer = this.#options.clock.schedule(delayMs, () => {
       this.#cancelTimer = undefined;
       // Cleared here and not in the refill: one that finds the pool full ends before it is assigned.
       this.#making ??= this.#refill().finally(() => {
@@ -87,11 +87,11 @@ export class SandboxPool {
   // Fills the pool. It stops when a sandbox is taken meanwhile, because that sets the timer again.
   async #refill(): Promise<void> {
     try {
-      while (!this.#closed && this.#cancelTimer === undefined && this.#spare.length < this.#parts.size) {
-        this.#spare.push(await this.#parts.make());
+      while (!this.#closed && this.#cancelTimer === undefined && this.#spare.length < this.#options.size) {
+        this.#spare.push(await this.#options.make());
       }
     } catch (error) {
-      this.#parts.onError(error);
+      this.#options.onError(error);
       this.#refillAfter(RETRY_MS);
     }
   }

@@ -7,7 +7,7 @@ import type { RunCommand } from "./run-command.ts";
 import type { SandboxMaker } from "./sandbox-maker.ts";
 import type { SandboxRecord } from "./sandbox-records.ts";
 
-export interface TakeOverParts extends Omit<ClaimSources, "loaded" | "intact" | "checkIntact"> {
+export interface TakeOverOptions extends Omit<ClaimSources, "loaded" | "intact" | "checkIntact"> {
   readonly maker: SandboxMaker;
   /** Leaves out addresses that the pod network does not have any more. */
   readonly asReachable: (record: SandboxRecord) => SandboxRecord;
@@ -26,14 +26,14 @@ export interface TakenOver {
 /** Finds the sandboxes of the known pods and spare ones, and removes all others of this instance. */
 export async function takeOverSandboxes(
   known: readonly KnownPod[],
-  parts: TakeOverParts,
+  options: TakeOverOptions,
 ): Promise<TakenOver> {
-  const { maker, asReachable, isIpv6, poolSize, noteDamage } = parts;
-  const loaded = await parts.records.load();
+  const { maker, asReachable, isIpv6, poolSize, noteDamage } = options;
+  const loaded = await options.records.load();
   const records = loaded.records.map(asReachable);
   const intact = await maker.intact(records);
   const found = await findClaims(known, {
-    ...parts,
+    ...options,
     intact,
     loaded: { ...loaded, records },
     checkIntact: (unsure) => maker.intact(unsure),
@@ -47,7 +47,7 @@ export async function takeOverSandboxes(
   const spare = unused.slice(0, poolSize);
   for (const [namespace, reason] of loaded.damaged) {
     if (!claimed.has(namespace))
-      noteDamage(parts.records.pathOf(namespace), reason, "no pod is in this sandbox, so it is removed");
+      noteDamage(options.records.pathOf(namespace), reason, "no pod is in this sandbox, so it is removed");
   }
   const recorded = [...records.map(({ namespace }) => namespace), ...loaded.damaged.keys()];
   const removed = await maker.removeAllBut([...claims.values(), ...spare], recorded);

@@ -2,7 +2,7 @@ import type { BackOff } from "@forage/common/back-off";
 import type { Semaphore } from "@forage/common/semaphore";
 import type { Clock } from "../clock.ts";
 import type { PodDevices } from "../devices/devices.ts";
-import type { HookParts } from "../hooks/run-hook.ts";
+import type { HookOptions } from "../hooks/run-hook.ts";
 import type { PodNetwork } from "../network/network.ts";
 import type { NetworkFiles } from "../network/network-files.ts";
 import type { ProbeRunner } from "../probes/probe-runner.ts";
@@ -29,7 +29,7 @@ export interface PodDependencies {
   readonly images: ImageStore;
   readonly files: PodFiles;
   readonly probes: ProbeRunner;
-  readonly hooks: HookParts;
+  readonly hooks: HookOptions;
   readonly host: HostFacts;
   /** Limits how many containers are being started at one time, and how many stopped or removed. */
   readonly startGate: Semaphore;

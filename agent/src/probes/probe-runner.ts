@@ -20,7 +20,7 @@ const EXEC_PROBES_MAX = 4;
 // Containers whose probes fall due within this are asked in one go, so that the agent wakes up less often.
 const SLACK_MS = 10;
 
-export interface ProbeRunnerParts {
+export interface ProbeRunnerOptions {
   readonly clock: Clock;
   readonly run: RunProbe;
   /** The verdict on a container differs from the one before, or its reason does. Not called from within `watch` or after `unwatch`. */
@@ -59,7 +59,7 @@ interface Watch {
 
 /** Probes containers as their machines decide, with one timer for all. Never more than one probe of a kind for a container at a time. */
 export class ProbeRunner {
-  readonly #parts: ProbeRunnerParts;
+  readonly #options: ProbeRunnerOptions;
   readonly #watches = new Map<string, Watch>();
   readonly #networkGate = new Semaphore(NETWORK_PROBES_MAX);
   readonly #execGate = new Semaphore(EXEC_PROBES_MAX);
@@ -67,13 +67,13 @@ export class ProbeRunner {
   #timer: { readonly atMs: number; readonly cancel: () => void } | undefined;
   #closed = false;
 
-  constructor(parts: ProbeRunnerParts) {
-    this.#parts = parts;
+  constructor(options: ProbeRunnerOptions) {
+    this.#options = options;
   }
 
   /** Starts probing at once and returns the present verdict. Has no effect for a container that is already watched. */
   watch(container: WatchedContainer): ProbeVerdict {
-    const { clock } = this.#parts;
+    const { clock } = this.#options;
     let watch = this.#watches.get(container.id);
     if (watch === undefined) {
       const nowMs = clock.monotonicMs();
@@ -130,7 +130,7 @@ export class ProbeRunner {
   #wakeAt(atMs: number): void {
     if (this.#closed || (this.#timer !== undefined && this.#timer.atMs <= atMs)) return;
     this.#timer?.cancel();
-    const cancel = this.#parts.clock.schedule(Math.max(0, atMs - this.#parts.clock.monotonicMs()), () => {
+    const cancel = this.#options.clock.schedule(Math.max(0, atMs - this.#options.clock.monotonicMs()), () => {
       this.#timer = undefined;
       this.#wake();
     });
@@ -138,7 +138,7 @@ export class ProbeRunner {
   }
 
   #wake(): void {
-    const untilMs = this.#parts.clock.monotonicMs() + SLACK_MS;
+    const untilMs = this.#options.clock.monotonicMs() + SLACK_MS;
     let nextMs: number | undefined;
     for (const watch of this.#watches.values()) {
       if (watch.nextProbeAtMs !== undefined && watch.nextProbeAtMs <= untilMs)
@@ -163,7 +163,7 @@ export class ProbeRunner {
   }
 
   async #probe(watch: Watch, kind: ProbeKind, spec: ProbeSpec): Promise<void> {
-    const { run } = this.#parts;
+    const { run } = this.#options;
     const { signal } = watch.abort;
     const gate = spec.handler.type === "exec" ? this.#execGate : this.#networkGate;
     try {
@@ -178,7 +178,7 @@ export class ProbeRunner {
 
   #learn(watch: Watch, kind: ProbeKind, answer: ProbeAnswer): void {
     const { probes, id } = watch.container;
-    const nowMs = this.#parts.clock.monotonicMs();
+    const nowMs = this.#options.clock.monotonicMs();
     watch.memory = advance(probes, watch.memory, { type: "answered", kind, nowMs, answer });
     const decision = decide(probes, watch.memory, nowMs);
     watch.nextProbeAtMs = decision.due.length > 0 ? nowMs : decision.nextProbeAtMs;
@@ -186,7 +186,7 @@ export class ProbeRunner {
     const key = verdictKey(watch.memory);
     if (key === watch.told) return;
     watch.told = key;
-    this.#parts.onChange(id, verdictOf(probes, watch.memory));
+    this.#options.onChange(id, verdictOf(probes, watch.memory));
   }
 }
 

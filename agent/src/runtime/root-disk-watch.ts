@@ -15,7 +15,7 @@ export interface RootDiskExcess extends LimitedRoot {
   readonly message: string;
 }
 
-export interface RootDiskWatchParts {
+export interface RootDiskWatchOptions {
   readonly runtime: Pick<ContainerRuntime, "ownLayer">;
   /** Measures seldom and one after the other, so that it costs little however many there are. */
   readonly diskUse: { watch(directory: WatchedDirectory): void; unwatch(path: string): void };
@@ -30,12 +30,12 @@ export interface RootDiskWatchParts {
  * layers lie in one file system. Therefore their usage is measured: too late to prevent a write, and early enough for the host.
  */
 export class RootDiskWatch {
-  readonly #parts: RootDiskWatchParts;
+  readonly #options: RootDiskWatchOptions;
   /** The watched containers by id. The path is set once the runtime has returned it. */
   readonly #followed = new Map<string, { path?: string }>();
 
-  constructor(parts: RootDiskWatchParts) {
-    this.#parts = parts;
+  constructor(options: RootDiskWatchOptions) {
+    this.#options = options;
   }
 
   /** Watches exactly these roots. Cheap for roots that are watched already. */
@@ -44,13 +44,13 @@ export class RootDiskWatch {
     for (const [id, { path }] of [...this.#followed]) {
       if (ids.has(id)) continue;
       this.#followed.delete(id);
-      if (path !== undefined) this.#parts.diskUse.unwatch(path);
+      if (path !== undefined) this.#options.diskUse.unwatch(path);
     }
     for (const root of roots) if (!this.#followed.has(root.containerId)) void this.#begin(root);
   }
 
   async #begin(root: LimitedRoot): Promise<void> {
-    const { runtime, diskUse, signal, exceeded, failed } = this.#parts;
+    const { runtime, diskUse, signal, exceeded, failed } = this.#options;
     const { containerId, limitBytes } = root;
     const entry: { path?: string } = {};
     this.#followed.set(containerId, entry);

@@ -17,7 +17,7 @@ import {
 } from "./rules-text.ts";
 import { staleConnections } from "./stale-connections.ts";
 
-export interface ServiceRulesParts {
+export interface ServiceRulesOptions {
   readonly services: ServicesView;
   /** The view of this host. */
   readonly viewpoint: Viewpoint;
@@ -37,7 +37,7 @@ export interface ServiceRulesParts {
  * listed, because that takes longer than replacing it.
  */
 export class ServiceRules {
-  readonly #parts: ServiceRulesParts;
+  readonly #parts: ServiceRulesOptions;
   /** Keyed by id. */
   readonly #wanted = new Map<string, ServicePortRules>();
   /** Ids of each service's rules. */
@@ -56,7 +56,7 @@ export class ServiceRules {
   #again = false;
   #closed = false;
 
-  constructor(parts: ServiceRulesParts) {
+  constructor(parts: ServiceRulesOptions) {
     this.#parts = parts;
   }
 

@@ -5,7 +5,7 @@ import type { NoteDamage } from "../damage-reports.ts";
 import { type ClaimRecord, claimRecordPath, readClaimRecord, writeClaimRecord } from "./claim-record.ts";
 import {
   exists,
-  type LimitedDirectoryParts,
+  type LimitedDirectoryOptions,
   makeLimitedDirectory,
   type ReadyDirectory,
 } from "./limited-directory.ts";
@@ -20,7 +20,7 @@ const MOUNT = "mnt";
 /** A claim that is being deleted: never half a claim under its own name. No claim's name begins with a dot. */
 const GONE = ".gone-";
 
-export interface ClaimStoreParts extends LimitedDirectoryParts {
+export interface ClaimStoreOptions extends LimitedDirectoryOptions {
   readonly directory: string;
   readonly mutex: KeyedMutex;
   readonly noteDamage: NoteDamage;
@@ -35,10 +35,10 @@ export interface HeldClaim extends ReadyDirectory {
  * `data.img` if it has a capacity and the host has loop devices, else the directory `data`.
  */
 export class ClaimStore {
-  readonly #parts: ClaimStoreParts;
+  readonly #options: ClaimStoreOptions;
 
-  constructor(parts: ClaimStoreParts) {
-    this.#parts = parts;
+  constructor(options: ClaimStoreOptions) {
+    this.#options = options;
   }
 
   /** Makes the claim if it is new, and marks it used. */
@@ -61,7 +61,7 @@ export class ClaimStore {
           kind: "durable",
           limitBytes: record.capacityBytes,
         },
-        this.#parts,
+        this.#options,
         signal,
       ).catch((error) => tell(`claim ${namespace}/${name}`, error));
       return { ...ready, ...(record.capacityBytes !== undefined && { capacityBytes: record.capacityBytes }) };
@@ -88,14 +88,14 @@ export class ClaimStore {
     inUse: ReadonlyMap<string, readonly string[]>,
     signal: AbortSignal,
   ): Promise<void> {
-    for (const namespace of await namesIn(this.#parts.directory)) {
-      const gone = (await namesIn(join(this.#parts.directory, namespace))).filter((it) =>
+    for (const namespace of await namesIn(this.#options.directory)) {
+      const gone = (await namesIn(join(this.#options.directory, namespace))).filter((it) =>
         it.startsWith(GONE),
       );
       for (const name of gone) {
-        await removeTree(join(this.#parts.directory, namespace, name), this.#parts.children, signal);
+        await removeTree(join(this.#options.directory, namespace, name), this.#options.children, signal);
       }
-      await removeIfEmpty(join(this.#parts.directory, namespace));
+      await removeIfEmpty(join(this.#options.directory, namespace));
     }
     for (const [namespace, name] of await this.#names()) {
       await this.#inTurn(namespace, name, async (home) => {
@@ -136,14 +136,14 @@ export class ClaimStore {
         );
       }
       await this.#unmountUnused(home, signal);
-      const gone = join(this.#parts.directory, namespace, `${GONE}${name}`);
-      await removeTree(gone, this.#parts.children, signal);
+      const gone = join(this.#options.directory, namespace, `${GONE}${name}`);
+      await removeTree(gone, this.#options.children, signal);
       const isThere = await rename(home, gone).then(
         () => true,
         (error) => codeOf(error) !== "ENOENT" && Promise.reject(error),
       );
-      if (isThere) await removeTree(gone, this.#parts.children, signal);
-      await removeIfEmpty(join(this.#parts.directory, namespace));
+      if (isThere) await removeTree(gone, this.#options.children, signal);
+      await removeIfEmpty(join(this.#options.directory, namespace));
     });
   }
 
@@ -171,7 +171,7 @@ export class ClaimStore {
     if (found.type === "missing" && !hasData) return;
     const reason = found.type === "missing" ? "it is missing" : found.reason;
     const remedy = "the next container that uses the claim has it written again; the data is untouched";
-    this.#parts.noteDamage(claimRecordPath(home), reason, remedy);
+    this.#options.noteDamage(claimRecordPath(home), reason, remedy);
   }
 
   async #markUsed(home: string, podUids: readonly string[]): Promise<void> {
@@ -181,7 +181,7 @@ export class ClaimStore {
       const mark = join(home, USERS, uid);
       await mkdir(join(home, USERS), { recursive: true, mode: 0o700 });
       await writeFile(mark, "", { mode: 0o600 });
-      this.#parts.noteDamage(
+      this.#options.noteDamage(
         mark,
         "it is missing",
         "it is written again, since a running container uses the claim",
@@ -191,25 +191,25 @@ export class ClaimStore {
 
   async #unmountUnused(home: string, signal: AbortSignal): Promise<void> {
     if ((await usersOf(home)).length > 0) return;
-    await this.#parts.mounts.unmountAll(join(home, MOUNT), signal);
+    await this.#options.mounts.unmountAll(join(home, MOUNT), signal);
     await removeMountPoint(join(home, MOUNT));
-    await detachLoopDevicesOf(home, this.#parts.children, signal);
+    await detachLoopDevicesOf(home, this.#options.children, signal);
   }
 
   async #names(): Promise<readonly (readonly [namespace: string, name: string])[]> {
-    const namespaces = await namesIn(this.#parts.directory);
+    const namespaces = await namesIn(this.#options.directory);
     const names = namespaces.map(async (namespace) =>
-      (await namesIn(join(this.#parts.directory, namespace))).map((name) => [namespace, name] as const),
+      (await namesIn(join(this.#options.directory, namespace))).map((name) => [namespace, name] as const),
     );
     return (await Promise.all(names)).flat().filter(([, name]) => !name.startsWith(GONE));
   }
 
   #home(namespace: string, name: string): string {
-    return join(this.#parts.directory, namespace, name);
+    return join(this.#options.directory, namespace, name);
   }
 
   #inTurn<Result>(namespace: string, name: string, work: (home: string) => Promise<Result>): Promise<Result> {
-    return this.#parts.mutex.run(`claim ${namespace}/${name}`, () => work(this.#home(namespace, name)));
+    return this.#options.mutex.run(`claim ${namespace}/${name}`, () => work(this.#home(namespace, name)));
   }
 }
 

@@ -29,7 +29,7 @@ const REPAIRED = [0, 1, 2];
 // Reads the tables of what is in use; a full file system of a terabyte takes minutes.
 const CHECK_MS = 1_800_000;
 
-export interface DiskImageParts {
+export interface DiskImageOptions {
   readonly children: ChildRunner;
   readonly mounts: Mounts;
 }
@@ -47,7 +47,7 @@ const TRIAL_PREFIX = "loop-trial-";
 /** Removes what a trial of an agent that was killed has left. */
 export async function removeTrials(
   directory: string,
-  { children }: Pick<DiskImageParts, "children">,
+  { children }: Pick<DiskImageOptions, "children">,
   signal: AbortSignal,
 ): Promise<void> {
   const prefix = join(directory, TRIAL_PREFIX);
@@ -60,7 +60,7 @@ export async function removeTrials(
 /** True if the kernel lets us have loop devices at all. */
 export async function canUseImages(
   directory: string,
-  { children }: DiskImageParts,
+  { children }: DiskImageOptions,
   signal: AbortSignal,
 ): Promise<boolean> {
   const file = join(directory, `${TRIAL_PREFIX}${randomUUID()}`);
@@ -80,7 +80,7 @@ export async function canUseImages(
 /** Makes the image; it has its name only once it is whole. */
 export async function makeImage(
   image: DiskImage,
-  { children }: DiskImageParts,
+  { children }: DiskImageOptions,
   signal: AbortSignal,
 ): Promise<void> {
   const unfinished = `${image.file}.new`;
@@ -105,7 +105,7 @@ export async function makeImage(
 export async function mountImage(
   { file, kind }: DiskImage,
   target: string,
-  { children, mounts }: DiskImageParts,
+  { children, mounts }: DiskImageOptions,
   signal: AbortSignal,
 ): Promise<boolean> {
   const isAttached = (await listLoopDevices()).some((it) => it.file === file);

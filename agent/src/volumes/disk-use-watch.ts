@@ -19,7 +19,7 @@ export interface WatchedDirectory {
   readonly measured?: (usedBytes: number) => void;
 }
 
-export interface DiskUseWatchParts {
+export interface DiskUseWatchOptions {
   readonly clock: Clock;
   /** Returns the bytes that the files below the path take. */
   readonly measure: (path: string, signal: AbortSignal) => Promise<number>;
@@ -28,21 +28,21 @@ export interface DiskUseWatchParts {
 
 /** Measures directories whose limit nothing else enforces, one after the other. No directories, no timer. */
 export class DiskUseWatch {
-  readonly #parts: DiskUseWatchParts;
+  readonly #options: DiskUseWatchOptions;
   readonly #watched = new Map<string, { readonly directory: WatchedDirectory; dueMs: number }>();
   readonly #closing = new AbortController();
   #timer: (() => void) | undefined;
   #walking: Promise<void> | undefined;
 
-  constructor(parts: DiskUseWatchParts) {
-    this.#parts = parts;
+  constructor(options: DiskUseWatchOptions) {
+    this.#options = options;
   }
 
   watch(directory: WatchedDirectory): void {
     if (this.#watched.has(directory.path)) return;
     this.#watched.set(directory.path, {
       directory,
-      dueMs: this.#parts.clock.monotonicMs() + INTERVAL_LEAST_MS,
+      dueMs: this.#options.clock.monotonicMs() + INTERVAL_LEAST_MS,
     });
     this.#schedule();
   }
@@ -66,7 +66,7 @@ export class DiskUseWatch {
     this.#timer = undefined;
     if (this.#closing.signal.aborted || this.#walking !== undefined || this.#watched.size === 0) return;
     const dueMs = Math.min(...[...this.#watched.values()].map((it) => it.dueMs));
-    const { clock } = this.#parts;
+    const { clock } = this.#options;
     this.#timer = clock.schedule(Math.max(0, dueMs - clock.monotonicMs()), () => {
       this.#walking = this.#walkDue().finally(() => {
         this.#walking = undefined;
@@ -76,7 +76,7 @@ export class DiskUseWatch {
   }
 
   async #walkDue(): Promise<void> {
-    const { clock, measure, onError } = this.#parts;
+    const { clock, measure, onError } = this.#options;
     for (const [path, watched] of [...this.#watched]) {
       if (this.#closing.signal.aborted) return;
       const beganMs = clock.monotonicMs();

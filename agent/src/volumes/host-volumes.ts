@@ -35,7 +35,7 @@ const MEMORY_BYTES_MAX = 256 * 1024 * 1024;
 const LATE_DEVICES_MS: readonly number[] = [1_000, 5_000, 15_000];
 const CONTAINER_NAME = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 
-export interface HostVolumesParts {
+export interface HostVolumesOptions {
   /** The directory of everything that is stored; created if it is missing. */
   readonly directory: string;
   readonly clock: Clock;
@@ -62,8 +62,8 @@ export class HostVolumes implements PodVolumes {
   readonly #mutex = new KeyedMutex();
   readonly #prepared = new Map<string, ReadonlyMap<string, ReadyVolume>>();
 
-  constructor(parts: HostVolumesParts) {
-    const { directory, clock, events, useImages = true, mountNfsProgram = MOUNT_NFS, providers } = parts;
+  constructor(options: HostVolumesOptions) {
+    const { directory, clock, events, useImages = true, mountNfsProgram = MOUNT_NFS, providers } = options;
     const logDamage: NoteDamage = (path, reason, remedy) =>
       events.warn("volume-record-damaged", { path, reason, remedy });
     const layout = new VolumeLayout(directory);
@@ -91,7 +91,7 @@ export class HostVolumes implements PodVolumes {
       }),
       claims: new ClaimStore({
         ...{ ...base, directory: layout.claims, mutex: this.#mutex },
-        noteDamage: parts.noteDamage ?? logDamage,
+        noteDamage: options.noteDamage ?? logDamage,
       }),
     };
   }

@@ -1,5 +1,5 @@
 import { chmod, lstat, mkdir, rename, rm } from "node:fs/promises";
-import { canUseImages, type DiskImageParts, type ImageKind, makeImage, mountImage } from "./disk-image.ts";
+import { canUseImages, type DiskImageOptions, type ImageKind, makeImage, mountImage } from "./disk-image.ts";
 
 export interface LimitedDirectory {
   /** `<home>.img` if the limit is enforced by a file system of its own, else the directory itself. */
@@ -11,7 +11,7 @@ export interface LimitedDirectory {
   readonly limitBytes: number | undefined;
 }
 
-export interface LimitedDirectoryParts extends DiskImageParts {
+export interface LimitedDirectoryOptions extends DiskImageOptions {
   /** Reports whether this host allows loop devices. Checked once. */
   readonly imagesWork: (signal: AbortSignal) => Promise<boolean>;
   readonly warn: (event: string, fields: Readonly<Record<string, unknown>>) => void;
@@ -26,20 +26,20 @@ export interface ReadyDirectory {
 /** Creates a directory with a size limit. Its kind never changes: replacing an image by a directory would hide its content. */
 export async function makeLimitedDirectory(
   { home, mountPoint, kind, limitBytes }: LimitedDirectory,
-  parts: LimitedDirectoryParts,
+  options: LimitedDirectoryOptions,
   signal: AbortSignal,
 ): Promise<ReadyDirectory> {
   const file = `${home}.img`;
   const hasImage = await exists(file);
-  if (hasImage || (limitBytes !== undefined && !(await exists(home)) && (await parts.imagesWork(signal)))) {
-    if (await parts.mounts.isMounted(mountPoint)) return { path: mountPoint, isEnforced: true };
+  if (hasImage || (limitBytes !== undefined && !(await exists(home)) && (await options.imagesWork(signal)))) {
+    if (await options.mounts.isMounted(mountPoint)) return { path: mountPoint, isEnforced: true };
     const image = { file, kind, sizeBytes: limitBytes ?? 0 };
-    if (!hasImage) await makeImage(image, parts, signal);
-    if (!(await mountImage(image, mountPoint, parts, signal))) {
-      parts.warn("scratch-volume-made-anew", { file });
+    if (!hasImage) await makeImage(image, options, signal);
+    if (!(await mountImage(image, mountPoint, options, signal))) {
+      options.warn("scratch-volume-made-anew", { file });
       await rm(file);
-      await makeImage(image, parts, signal);
-      await mountImage(image, mountPoint, parts, signal);
+      await makeImage(image, options, signal);
+      await mountImage(image, mountPoint, options, signal);
     }
     return { path: mountPoint, isEnforced: true };
   }
@@ -50,13 +50,13 @@ export async function makeLimitedDirectory(
 /** One finding for as long as the process lives, made when it is first needed. */
 export function imagesTrial(
   directory: string,
-  parts: DiskImageParts,
-  warn: LimitedDirectoryParts["warn"],
-): LimitedDirectoryParts["imagesWork"] {
+  options: DiskImageOptions,
+  warn: LimitedDirectoryOptions["warn"],
+): LimitedDirectoryOptions["imagesWork"] {
   let found: boolean | undefined;
   return async (signal) => {
     if (found === undefined) {
-      found = await canUseImages(directory, parts, signal);
+      found = await canUseImages(directory, options, signal);
       if (!found) warn("no-loop-devices", { effect: "limits of volumes are measured, not enforced" });
     }
     return found;

@@ -13,7 +13,7 @@ export interface NfsExport {
   readonly readOnly: boolean;
 }
 
-export interface NfsParts {
+export interface NfsOptions {
   readonly children: ChildRunner;
   readonly mounts: Mounts;
   readonly mountProgram: string;
@@ -23,7 +23,7 @@ export interface NfsParts {
 export async function mountNfs(
   { server, path, readOnly }: NfsExport,
   target: string,
-  { children, mounts, mountProgram }: NfsParts,
+  { children, mounts, mountProgram }: NfsOptions,
   signal: AbortSignal,
 ): Promise<void> {
   if (await mounts.isMounted(target)) return;
@@ -61,7 +61,7 @@ function refusal(what: string, words: string): VolumeError {
 export async function checkNfs(
   { server, path }: NfsExport,
   target: string,
-  { children }: NfsParts,
+  { children }: NfsOptions,
   signal: AbortSignal,
 ): Promise<void> {
   try {

@@ -2,7 +2,7 @@ import { posix } from "node:path";
 import { checkHostPathType, typeAt } from "./host-path.ts";
 import { readMountTable, visibleFrom } from "./mount-table.ts";
 import { removeMountPoint } from "./mounts.ts";
-import { type PinParts, pinSubPath } from "./sub-path.ts";
+import { type PinOptions, pinSubPath } from "./sub-path.ts";
 import { type HostPathType, VolumeError } from "./volumes.ts";
 
 // See host-path: the path may lead to a server that is gone.
@@ -24,7 +24,7 @@ export interface LimitedHostPath {
  */
 export async function pinHostPath(
   { path, pathType, within, target }: LimitedHostPath,
-  parts: PinParts,
+  parts: PinOptions,
   signal: AbortSignal,
 ): Promise<void> {
   if (await parts.mounts.isMounted(target)) return;
@@ -68,7 +68,7 @@ function coveringPrefix(path: string, within: readonly string[]): string | undef
   return covering.toSorted((a, b) => a.length - b.length)[0];
 }
 
-async function realPath(path: string, { children }: PinParts, signal: AbortSignal): Promise<string> {
+async function realPath(path: string, { children }: PinOptions, signal: AbortSignal): Promise<string> {
   if ((await typeAt(path, children, signal)) === undefined)
     throw new VolumeError("SOURCE_MISSING", `host path ${path} doesn't exist`);
   const options = { signal, timeoutMs: ANSWER_MS };
@@ -78,7 +78,7 @@ async function realPath(path: string, { children }: PinParts, signal: AbortSigna
 /** Creates an empty file in a pinned directory, and never through a link. */
 async function createFile(
   request: Parameters<typeof pinSubPath>[0],
-  parts: PinParts,
+  parts: PinOptions,
   signal: AbortSignal,
 ): Promise<void> {
   const { subPath, target } = request;

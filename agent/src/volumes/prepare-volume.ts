@@ -6,7 +6,7 @@ import type { DiskUseWatch } from "./disk-use-watch.ts";
 import { type FilesOwner, writeFilesVolume } from "./files-volume.ts";
 import { giveToGroup } from "./group-ownership.ts";
 import { prepareHostPath } from "./host-path.ts";
-import { type LimitedDirectoryParts, makeLimitedDirectory } from "./limited-directory.ts";
+import { type LimitedDirectoryOptions, makeLimitedDirectory } from "./limited-directory.ts";
 import { makeMountPoint } from "./mounts.ts";
 import { checkNfs, mountNfs } from "./nfs-volume.ts";
 import { pinHostPath } from "./pin-host-path.ts";
@@ -22,7 +22,7 @@ import {
   type VolumeSource,
 } from "./volumes.ts";
 
-export interface VolumeDependencies extends LimitedDirectoryParts {
+export interface VolumeDependencies extends LimitedDirectoryOptions {
   readonly layout: VolumeLayout;
   readonly events: VolumeEvents;
   readonly claims: ClaimStore;

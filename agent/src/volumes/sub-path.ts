@@ -7,7 +7,7 @@ import { VolumeError } from "./volumes.ts";
 // See host-path: the volume may be on a server.
 const ANSWER_MS = 10_000;
 
-export interface PinParts {
+export interface PinOptions {
   readonly children: ChildRunner;
   readonly mounts: Mounts;
 }
@@ -32,7 +32,7 @@ export interface PinRequest {
  * of it, because the volume may hang.
  * @throws VolumeError ESCAPES, SOURCE_MISSING.
  */
-export async function pinSubPath(request: PinRequest, parts: PinParts, signal: AbortSignal): Promise<void> {
+export async function pinSubPath(request: PinRequest, parts: PinOptions, signal: AbortSignal): Promise<void> {
   const { root, subPath, create, target } = request;
   await parts.mounts.unmountAll(target, signal);
   const path = subPath === "" ? root : `${root}/${subPath}`;
@@ -54,7 +54,7 @@ async function pin(
   path: string,
   type: string,
   { visible, subPath, target, recursive = false }: PinRequest,
-  { mounts }: PinParts,
+  { mounts }: PinOptions,
   signal: AbortSignal,
 ): Promise<void> {
   await makeMountPoint(target, type === "a directory" ? "directory" : "file");
@@ -70,7 +70,7 @@ async function pin(
  * Makes the missing directories one by one, each in a parent that is pinned: no link on the way can be followed out of the volume, as the
  * last part of a path that is made never is. They get the mode of the volume's root, as in Kubernetes.
  */
-async function createPinned(request: PinRequest, parts: PinParts, signal: AbortSignal): Promise<void> {
+async function createPinned(request: PinRequest, parts: PinOptions, signal: AbortSignal): Promise<void> {
   const { root, subPath, target } = request;
   const options = { signal, timeoutMs: ANSWER_MS };
   const mode = (await parts.children.must("stat", ["-L", "-c", "%a", "--", root], options)).trim();

@@ -25,7 +25,7 @@ import type { WorkspaceLayout } from "./workspace-layout.ts";
 import { exists, type WorkspaceRecords } from "./workspace-records.ts";
 import { WorkspaceVolumes } from "./workspace-volume.ts";
 
-export interface HostContentParts {
+export interface HostContentOptions {
   readonly layout: WorkspaceLayout;
   readonly records: Pick<WorkspaceRecords, "discard">;
   readonly children: ChildRunner;
@@ -43,21 +43,21 @@ const PROGRESS_STEP_BYTES = 64 * 1024 * 1024;
 
 /** The content of workspaces in directories of this host. */
 export class HostContent implements ContentActions {
-  readonly #parts: HostContentParts;
+  readonly #options: HostContentOptions;
   readonly #volumes: WorkspaceVolumes;
 
-  constructor(parts: HostContentParts) {
-    this.#parts = parts;
-    const { layout, children, warn } = parts;
+  constructor(options: HostContentOptions) {
+    this.#options = options;
+    const { layout, children, warn } = options;
     this.#volumes = new WorkspaceVolumes({ layout, children, warn });
   }
 
   contentPath(id: string): string {
-    return this.#parts.layout.content(id);
+    return this.#options.layout.content(id);
   }
 
   async initialize(order: WorkspaceOrder, note: NoteProgress, signal: AbortSignal): Promise<Initialized> {
-    const { layout } = this.#parts;
+    const { layout } = this.#options;
     const id = order.instanceId;
     try {
       await this.#openVolume(order, signal);
@@ -70,12 +70,12 @@ export class HostContent implements ContentActions {
       const filled = await this.#fill(order, directory, note, signal);
       await markReady(directory, filled.source);
       await this.#complete(id, signal);
-      await this.#parts.git.secrets.write(id, {});
+      await this.#options.git.secrets.write(id, {});
       return filled;
     } catch (error) {
       signal.throwIfAborted();
       const failure = WorkspaceError.from(error);
-      if (!failure.retryable) await this.#parts.git.secrets.write(id, {});
+      if (!failure.retryable) await this.#options.git.secrets.write(id, {});
       throw failure;
     }
   }
@@ -92,7 +92,7 @@ export class HostContent implements ContentActions {
     progress: (bytesDone: number) => void,
     signal: AbortSignal,
   ): Promise<Archive> {
-    const { layout, connect } = this.#parts;
+    const { layout, connect } = this.#options;
     const id = order.instanceId;
     try {
       await this.#openVolume(order, signal);
@@ -119,7 +119,7 @@ export class HostContent implements ContentActions {
   }
 
   async keepArchives(id: string, transferIds: readonly string[]): Promise<void> {
-    const { layout } = this.#parts;
+    const { layout } = this.#options;
     const directory = layout.archives(id);
     const kept = transferIds.map((transferId) => layout.archiveName(transferId));
     const names = await readdir(directory).catch(() => []);
@@ -137,7 +137,7 @@ export class HostContent implements ContentActions {
           `the files of ${remains.length} other workspaces must be deleted first`,
         );
       await this.#volumes.close(id, signal);
-      await this.#parts.records.discard(id);
+      await this.#options.records.discard(id);
     } catch (error) {
       signal.throwIfAborted();
       throw WorkspaceError.from(error);
@@ -145,12 +145,12 @@ export class HostContent implements ContentActions {
   }
 
   async remains(): Promise<readonly string[]> {
-    const { discarded } = this.#parts.layout;
+    const { discarded } = this.#options.layout;
     return (await exists(discarded)) ? await readdir(discarded) : [];
   }
 
   async removeRemains(id: string, signal: AbortSignal): Promise<void> {
-    const { layout, children } = this.#parts;
+    const { layout, children } = this.#options;
     await removeTree(layout.discardedOf(id), children, signal, { background: true });
   }
 
@@ -175,7 +175,7 @@ export class HostContent implements ContentActions {
     }
     return await runInitializer(
       {
-        ...this.#parts.git,
+        ...this.#options.git,
         restore: (archive, of) => this.#restore(archive, of),
         clear: (path, abort) => this.#makeEmpty(path, abort),
       },
@@ -192,13 +192,13 @@ export class HostContent implements ContentActions {
       steps = Math.floor(bytes / PROGRESS_STEP_BYTES);
       note(`restoring ${toMebibytes(bytes)} of ${total}`);
     };
-    const chunks = downloadArchive(this.#parts.connect, order.instanceId, archive, { signal, progress });
+    const chunks = downloadArchive(this.#options.connect, order.instanceId, archive, { signal, progress });
     await unpackArchive(chunks, directory, signal);
   }
 
   /** The content gets its name only when every file is on disk, so that a crash leaves none that is half of it. */
   async #complete(id: string, signal: AbortSignal): Promise<void> {
-    const { layout, children } = this.#parts;
+    const { layout, children } = this.#options;
     const unfinished = layout.unfinished(id);
     await children.must("sync", ["--file-system", "--", unfinished], { signal, timeoutMs: SYNC_MS });
     await rename(unfinished, layout.content(id));
@@ -206,7 +206,7 @@ export class HostContent implements ContentActions {
   }
 
   async #makeEmpty(directory: string, signal: AbortSignal): Promise<void> {
-    if (await exists(directory)) await removeTree(directory, this.#parts.children, signal);
+    if (await exists(directory)) await removeTree(directory, this.#options.children, signal);
     await mkdir(directory, { mode: 0o755 });
     await chown(directory, WORKSPACE_UID, WORKSPACE_GID);
   }

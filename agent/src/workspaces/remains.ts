@@ -3,7 +3,7 @@ import type { Log } from "@forage/common/log";
 import { messageOf } from "@forage/common/message-of";
 import { type Clock, pause } from "../clock.ts";
 
-export interface RemainsParts {
+export interface RemainsOptions {
   readonly clock: Clock;
   /** Returns the instances whose deleted files are still on the disk. */
   readonly list: () => Promise<readonly string[]>;
@@ -23,11 +23,11 @@ const IDLE_MS = 60_000;
  * what is left, also after a crash.
  */
 export class Remains {
-  readonly #parts: RemainsParts;
+  readonly #options: RemainsOptions;
   #wake = new AbortController();
 
-  constructor(parts: RemainsParts) {
-    this.#parts = parts;
+  constructor(options: RemainsOptions) {
+    this.#options = options;
   }
 
   /** Starts a round soon, because another workspace was disposed of. */
@@ -41,13 +41,13 @@ export class Remains {
       this.#wake = new AbortController();
       failures = (await this.#removeAll(signal)) ? 0 : failures + 1;
       const waitMs = failures === 0 ? IDLE_MS : backOffMs(failures, RETRY);
-      await pause(this.#parts.clock, waitMs, AbortSignal.any([signal, this.#wake.signal]));
+      await pause(this.#options.clock, waitMs, AbortSignal.any([signal, this.#wake.signal]));
     }
   }
 
   /** Returns whether nothing is left. Files that can't be deleted do not hold up those of other workspaces. */
   async #removeAll(signal: AbortSignal): Promise<boolean> {
-    const { list, remove, removed, log } = this.#parts;
+    const { list, remove, removed, log } = this.#options;
     let failed = false;
     const failedWith = (error: unknown, fields: object): void => {
       failed = true;

@@ -11,7 +11,7 @@ import { type ClientDuplexStream, status } from "@grpc/grpc-js";
 import { type Clock, pause } from "../clock.ts";
 import { isServiceError } from "../link/client.ts";
 
-export interface SyncClientParts {
+export interface SyncClientOptions {
   readonly clock: Clock;
   /** A source of random numbers in [0, 1). */
   readonly random: () => number;
@@ -31,13 +31,13 @@ const UNSUPPORTED_WAIT_MS = 60_000;
 
 /** Keeps the stream for workspaces open. Reports carry state, so only the newest of each workspace is sent. */
 export class SyncClient {
-  readonly #parts: SyncClientParts;
+  readonly #options: SyncClientOptions;
   readonly #dirty = new Set<string>();
   #pump: () => void = () => undefined;
   #problem: string | undefined;
 
-  constructor(parts: SyncClientParts) {
-    this.#parts = parts;
+  constructor(options: SyncClientOptions) {
+    this.#options = options;
   }
 
   /** Sends the workspace's report soon. */
@@ -48,7 +48,7 @@ export class SyncClient {
 
   /** Runs until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
-    const { clock, random } = this.#parts;
+    const { clock, random } = this.#options;
     for (let failures = 0; !signal.aborted; ) {
       let waitMs: number | undefined;
       try {
@@ -68,7 +68,7 @@ export class SyncClient {
   }
 
   async #session(signal: AbortSignal, received: () => void): Promise<void> {
-    const client = await this.#parts.connect();
+    const client = await this.#options.connect();
     const call = client.sync();
     const cancel = () => call.cancel();
     signal.addEventListener("abort", cancel, { once: true });
@@ -78,7 +78,7 @@ export class SyncClient {
       for await (const response of call as AsyncIterable<SyncResponse>) {
         received();
         this.#note(undefined);
-        await this.#parts.apply(response);
+        await this.#options.apply(response);
       }
       throw new Error("the coordinator ended the stream for workspaces");
     } finally {
@@ -92,7 +92,7 @@ export class SyncClient {
 
   /** Sends everything first, then what changes. A slow stream holds back further reports instead of queueing them. */
   #send(call: ClientDuplexStream<SyncRequest, SyncResponse>): void {
-    const { ids, reportOf } = this.#parts;
+    const { ids, reportOf } = this.#options;
     let writable = true;
     let scheduled = false;
     const write = (full: boolean, of: readonly string[]) => {
@@ -119,7 +119,7 @@ export class SyncClient {
   #note(problem: string | undefined): void {
     if (problem === this.#problem) return;
     this.#problem = problem;
-    if (problem === undefined) this.#parts.log.info({ event: "workspace-sync-connected" });
-    else this.#parts.log.warn({ event: "workspace-sync-failed", reason: problem });
+    if (problem === undefined) this.#options.log.info({ event: "workspace-sync-connected" });
+    else this.#options.log.warn({ event: "workspace-sync-failed", reason: problem });
   }
 }

@@ -16,7 +16,7 @@ export interface WorkspaceRecord {
   readonly report: WorkspaceReport;
 }
 
-export interface WorkspaceRecordsParts {
+export interface WorkspaceRecordsOptions {
   readonly layout: WorkspaceLayout;
   /** Orders hold credentials, so they are encrypted as pods are. */
   readonly key: JournalKey;
@@ -29,15 +29,15 @@ const STATE_REMEDY =
 
 /** The agent's durable memory of workspaces. A record is on disk once the promise resolves. */
 export class WorkspaceRecords {
-  readonly #parts: WorkspaceRecordsParts;
+  readonly #options: WorkspaceRecordsOptions;
 
-  constructor(parts: WorkspaceRecordsParts) {
-    this.#parts = parts;
+  constructor(options: WorkspaceRecordsOptions) {
+    this.#options = options;
   }
 
   /** Reads all workspaces. Those whose order can't be read are left out; their directories stay. */
   async load(): Promise<ReadonlyMap<string, WorkspaceRecord>> {
-    const { layout } = this.#parts;
+    const { layout } = this.#options;
     await mkdir(layout.root, { recursive: true, mode: 0o700 });
     const found = new Map<string, WorkspaceRecord>();
     for (const id of await readdir(layout.root)) {
@@ -49,7 +49,7 @@ export class WorkspaceRecords {
   }
 
   async saveOrder(order: WorkspaceOrder): Promise<void> {
-    const { layout, key } = this.#parts;
+    const { layout, key } = this.#options;
     const id = order.instanceId;
     await mkdir(layout.home(id), { recursive: true, mode: 0o700 });
     const bytes = encodeRecord(
@@ -62,7 +62,7 @@ export class WorkspaceRecords {
 
   /** Secrets that can't be fetched again. Without any, the file is deleted. */
   async saveSecrets(id: string, secrets: Readonly<Record<string, string>>): Promise<void> {
-    const { layout, key } = this.#parts;
+    const { layout, key } = this.#options;
     const path = layout.secrets(id);
     if (Object.keys(secrets).length === 0) return await rm(path, { force: true });
     const bytes = encodeRecord(
@@ -74,10 +74,10 @@ export class WorkspaceRecords {
 
   /** Returns the kept secrets. Those that can't be read are fetched again, if their server allows it. */
   async readSecrets(id: string): Promise<Readonly<Record<string, string>>> {
-    const path = this.#parts.layout.secrets(id);
+    const path = this.#options.layout.secrets(id);
     try {
       const sealed = decodeRecord(RECORD_KIND.workspaceSecrets, await readFile(path));
-      const entries: unknown = JSON.parse(this.#parts.key.unseal(boundTo(id), sealed).toString());
+      const entries: unknown = JSON.parse(this.#options.key.unseal(boundTo(id), sealed).toString());
       return isEntries(entries) ? Object.fromEntries(entries) : {};
     } catch (error) {
       if (!isMissing(error)) await this.#damaged(path, error, "one-time secrets are fetched again");
@@ -86,14 +86,14 @@ export class WorkspaceRecords {
   }
 
   async saveReport(report: WorkspaceReport): Promise<void> {
-    const { layout } = this.#parts;
+    const { layout } = this.#options;
     const bytes = encodeRecord(RECORD_KIND.workspaceState, WorkspaceReport.encode(report).finish());
     await writeFilesDurably(layout.home(report.instanceId), [{ name: "state", bytes }]);
   }
 
   /** Returns the recorded report, or what the directory shows if there is none. */
   async readReport(id: string): Promise<WorkspaceReport> {
-    const path = this.#parts.layout.state(id);
+    const path = this.#options.layout.state(id);
     try {
       return WorkspaceReport.decode(decodeRecord(RECORD_KIND.workspaceState, await readFile(path)));
     } catch (error) {
@@ -104,14 +104,14 @@ export class WorkspaceRecords {
 
   /** Content in an image is seen only once the image is mounted. */
   async #stageOnDisk(id: string): Promise<ContentStage> {
-    const { layout } = this.#parts;
+    const { layout } = this.#options;
     if (await exists(layout.content(id))) return ContentStage.READY;
     return (await exists(layout.image(id))) ? ContentStage.UNSPECIFIED : ContentStage.INITIALIZING;
   }
 
   /** Moves the workspace's directory out of the way in one step. Does nothing if there is none. */
   async discard(id: string): Promise<void> {
-    const { layout } = this.#parts;
+    const { layout } = this.#options;
     const home = layout.home(id);
     if (!(await exists(home))) return;
     await this.#makeDiscarded(id);
@@ -121,7 +121,7 @@ export class WorkspaceRecords {
 
   /** On a full disk, the room of a directory comes from files that the deletion doesn't need. */
   async #makeDiscarded(id: string): Promise<void> {
-    const { layout } = this.#parts;
+    const { layout } = this.#options;
     const make = () => mkdir(layout.discardedOf(id), { recursive: true, mode: 0o700 });
     try {
       await make();
@@ -134,7 +134,7 @@ export class WorkspaceRecords {
   }
 
   async #readOrder(id: string): Promise<WorkspaceOrder | undefined> {
-    const { layout, key } = this.#parts;
+    const { layout, key } = this.#options;
     const path = layout.order(id);
     try {
       const sealed = decodeRecord(RECORD_KIND.workspaceOrder, await readFile(path));
@@ -150,7 +150,7 @@ export class WorkspaceRecords {
   async #damaged(path: string, error: unknown, remedy: string): Promise<void> {
     // With the right key the file can be read again.
     if (!(error instanceof WrongKeyError)) await setAside(dirname(path), basename(path));
-    this.#parts.noteDamage(path, messageOf(error), remedy);
+    this.#options.noteDamage(path, messageOf(error), remedy);
   }
 }
 

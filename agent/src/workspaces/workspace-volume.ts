@@ -11,7 +11,7 @@ import { WorkspaceError } from "./workspace-error.ts";
 import type { WorkspaceLayout } from "./workspace-layout.ts";
 import { exists } from "./workspace-records.ts";
 
-export interface WorkspaceVolumesParts {
+export interface WorkspaceVolumesOptions {
   readonly layout: WorkspaceLayout;
   readonly children: ChildRunner;
   readonly warn: Log["warn"];
@@ -22,18 +22,18 @@ export interface WorkspaceVolumesParts {
  * image. Without a quota, or on hosts without loop devices, the content lies in a directory.
  */
 export class WorkspaceVolumes {
-  readonly #parts: WorkspaceVolumesParts;
+  readonly #options: WorkspaceVolumesOptions;
   readonly #mounts: Mounts;
   #imagesWork: boolean | undefined;
 
-  constructor(parts: WorkspaceVolumesParts) {
-    this.#parts = parts;
-    this.#mounts = new Mounts(parts.children);
+  constructor(options: WorkspaceVolumesOptions) {
+    this.#options = options;
+    this.#mounts = new Mounts(options.children);
   }
 
   /** Makes the volume ready. Cheap if it is. The kind of an existing volume never changes. */
   async open(id: string, quotaBytes: number, signal: AbortSignal): Promise<void> {
-    const { layout, children } = this.#parts;
+    const { layout, children } = this.#options;
     const [target, file] = [layout.volume(id), layout.image(id)];
     const tools = { children, mounts: this.#mounts };
     const image = { file, kind: "thin", sizeBytes: quotaBytes } as const;
@@ -52,7 +52,7 @@ export class WorkspaceVolumes {
 
   /** Unmounts the volume. Its data stays. */
   async close(id: string, signal: AbortSignal): Promise<void> {
-    const { layout, children } = this.#parts;
+    const { layout, children } = this.#options;
     try {
       if (!(await exists(layout.image(id)))) return;
       await this.#mounts.unmountAll(layout.volume(id), signal);
@@ -65,14 +65,14 @@ export class WorkspaceVolumes {
 
   /** Returns the disk use of the content. A file system of its own knows it; otherwise all files are counted. */
   async usedBytes(id: string, signal: AbortSignal): Promise<number> {
-    const { layout, children } = this.#parts;
+    const { layout, children } = this.#options;
     if (!(await exists(layout.image(id)))) return await measureUse(layout.volume(id), children, signal);
     const { blocks, bfree, bsize } = await statfs(layout.volume(id));
     return (blocks - bfree) * bsize;
   }
 
   async #canUseImages(signal: AbortSignal): Promise<boolean> {
-    const { layout, children, warn } = this.#parts;
+    const { layout, children, warn } = this.#options;
     if (this.#imagesWork === undefined) {
       await mkdir(join(layout.root), { recursive: true, mode: 0o700 });
       this.#imagesWork = await canUseImages(layout.root, { children, mounts: this.#mounts }, signal);

@@ -15,7 +15,7 @@ import { isWanted, nextWork, transferOf, type Work, workKey } from "./next-work.
 import { WorkspaceError } from "./workspace-error.ts";
 import type { WorkspaceRecord, WorkspaceRecords } from "./workspace-records.ts";
 
-export interface WorkspaceParts {
+export interface WorkspaceOptions {
   readonly clock: Clock;
   /** A source of random numbers in [0, 1). */
   readonly random: () => number;
@@ -50,7 +50,7 @@ const USE_STEP_SHARE = 0.01;
 
 /** One workspace on this host: brings its content to the state that the order requires. One loop, one piece of work at a time. */
 export class Workspace {
-  readonly #parts: WorkspaceParts;
+  readonly #options: WorkspaceOptions;
   #order: WorkspaceOrder;
   #report: WorkspaceReport;
   #failures = new Map<string, number>();
@@ -62,8 +62,8 @@ export class Workspace {
   #progressAtMs = 0;
   #forgotten = false;
 
-  constructor(parts: WorkspaceParts, record: WorkspaceRecord) {
-    this.#parts = parts;
+  constructor(options: WorkspaceOptions, record: WorkspaceRecord) {
+    this.#options = options;
     this.#order = record.order;
     this.#report = { ...record.report, orderVersion: record.order.version };
   }
@@ -128,10 +128,10 @@ export class Workspace {
     const { stage } = this.#report;
     if (this.#opened || this.#order.dispose || stage !== ContentStage.READY) return true;
     try {
-      await this.#parts.actions.open(this.#order, signal);
+      await this.#options.actions.open(this.#order, signal);
       this.#opened = true;
       this.#failures.delete("open");
-      this.#parts.contentReady(this.#order.podUid);
+      this.#options.contentReady(this.#order.podUid);
       return true;
     } catch (error) {
       if (!signal.aborted) await this.#sleep(this.#failed("open", WorkspaceError.from(error)), signal);
@@ -140,7 +140,7 @@ export class Workspace {
   }
 
   async #step(signal: AbortSignal): Promise<void> {
-    const { clock, podActive } = this.#parts;
+    const { clock, podActive } = this.#options;
     const monotonicMs = clock.monotonicMs();
     const decision = nextWork({
       order: this.#order,
@@ -165,7 +165,7 @@ export class Workspace {
     } catch (error) {
       if (signal.aborted || abort.signal.aborted) return;
       await this.#workFailed(work, WorkspaceError.from(error)).catch((err: unknown) =>
-        this.#parts.log.warn({
+        this.#options.log.warn({
           event: "workspace-state-not-written",
           workspace: this.#order.instanceId,
           err,
@@ -177,7 +177,7 @@ export class Workspace {
   }
 
   async #perform(work: Work, signal: AbortSignal): Promise<void> {
-    const { actions, initializeGate, transferGate, log } = this.#parts;
+    const { actions, initializeGate, transferGate, log } = this.#options;
     const order = this.#order;
     const { instanceId } = order;
     switch (work.type) {
@@ -189,7 +189,7 @@ export class Workspace {
         await this.#save({ stage: ContentStage.READY, source, message });
         log.info({ event: "workspace-content-ready", workspace: instanceId, source });
         this.#opened = true;
-        this.#parts.contentReady(order.podUid);
+        this.#options.contentReady(order.podUid);
         await this.#measure(signal);
         return;
       }
@@ -207,7 +207,7 @@ export class Workspace {
         await actions.dispose(instanceId, signal);
         this.#publish({ stage: ContentStage.DISPOSED, message: "", transfers: [] });
         log.info({ event: "workspace-disposed", workspace: instanceId });
-        this.#parts.disposed();
+        this.#options.disposed();
         return;
       default:
         return work satisfies never;
@@ -215,7 +215,7 @@ export class Workspace {
   }
 
   async #transfer(order: WorkspaceOrder, transfer: TransferOrder, signal: AbortSignal): Promise<void> {
-    const { actions, clock, log } = this.#parts;
+    const { actions, clock, log } = this.#options;
     const { id } = transfer;
     const tries = (transferOf(this.#report, id)?.tries ?? 0) + 1;
     await this.#saveTransfer({ id, state: TransferState.RUNNING, tries });
@@ -245,14 +245,14 @@ export class Workspace {
 
   /** Measures the disk use. A failure only leaves the report without it. */
   async #measure(signal: AbortSignal): Promise<void> {
-    const used = await this.#parts.actions.usedBytes(this.#order.instanceId, signal).catch(() => undefined);
+    const used = await this.#options.actions.usedBytes(this.#order.instanceId, signal).catch(() => undefined);
     if (used !== undefined) this.#publish({ usedBytes: BigInt(used) });
   }
 
   async #workFailed(work: Work, error: WorkspaceError): Promise<void> {
     const key = workKey(work);
     const waitMs = this.#failed(key, error);
-    this.#notBeforeMs.set(key, this.#parts.clock.monotonicMs() + waitMs);
+    this.#notBeforeMs.set(key, this.#options.clock.monotonicMs() + waitMs);
     const message = error.message.slice(0, MESSAGE_LENGTH_MAX);
     switch (work.type) {
       case "initialize": {
@@ -291,7 +291,7 @@ export class Workspace {
 
   /** Counts the failure and returns the time to wait before the next attempt. */
   #failed(key: string, error: WorkspaceError): number {
-    const { log, random } = this.#parts;
+    const { log, random } = this.#options;
     const failures = (this.#failures.get(key) ?? 0) + 1;
     this.#failures.set(key, failures);
     const { code, message } = error;
@@ -304,7 +304,7 @@ export class Workspace {
       reason: message,
     });
     // Jitter keeps the workspaces of a fleet from coming back at one instant.
-    return backOffMs(failures, this.#parts.backOff) * (0.5 + random() / 2);
+    return backOffMs(failures, this.#options.backOff) * (0.5 + random() / 2);
   }
 
   #withTransfer(change: Partial<TransferReport> & { readonly id: string }): TransferReport[] {
@@ -319,7 +319,7 @@ export class Workspace {
 
   /** Publishes the change once it is on disk. One for which the disk has no room is found out or made again after a restart. */
   async #save(change: Partial<WorkspaceReport>): Promise<void> {
-    const { records, log } = this.#parts;
+    const { records, log } = this.#options;
     try {
       await records.saveReport({ ...this.#report, ...change });
     } catch (error) {
@@ -332,12 +332,12 @@ export class Workspace {
 
   #publish(change: Partial<WorkspaceReport>): void {
     this.#report = { ...this.#report, ...change };
-    this.#parts.changed(this.#report);
+    this.#options.changed(this.#report);
   }
 
   async #sleep(delayMs: number | undefined, signal: AbortSignal): Promise<void> {
     const either = AbortSignal.any([signal, this.#wake.signal]);
-    await pause(this.#parts.clock, delayMs ?? LONG_MS, either);
+    await pause(this.#options.clock, delayMs ?? LONG_MS, either);
   }
 }
 

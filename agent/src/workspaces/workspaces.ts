@@ -11,7 +11,7 @@ import { DiskUseWatch } from "../volumes/disk-use-watch.ts";
 import { VolumeError, type VolumeProvider } from "../volumes/volumes.ts";
 import type { ContentActions } from "./content-actions.ts";
 import { Remains } from "./remains.ts";
-import { WORK_BACK_OFF, Workspace, type WorkspaceParts } from "./workspace.ts";
+import { WORK_BACK_OFF, Workspace, type WorkspaceOptions } from "./workspace.ts";
 import { WorkspaceError } from "./workspace-error.ts";
 import { isInstanceId } from "./workspace-layout.ts";
 import type { WorkspaceRecords } from "./workspace-records.ts";
@@ -24,7 +24,7 @@ export interface WorkspacesParts {
   readonly actions: ContentActions;
   /** Between attempts of the same work. Default: 1 s to 60 s. */
   readonly backOff?: BackOff;
-  readonly log: WorkspaceParts["log"];
+  readonly log: WorkspaceOptions["log"];
 }
 
 /** The pods of this host, as far as workspaces depend on them. */
@@ -210,7 +210,7 @@ export class Workspaces implements VolumeProvider {
     this.#running.add(running);
   }
 
-  #workspaceParts(): WorkspaceParts {
+  #workspaceParts(): WorkspaceOptions {
     const { clock, random, records, actions, log } = this.#parts;
     return {
       ...{ clock, random, records, actions, log },

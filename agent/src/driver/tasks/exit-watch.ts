@@ -6,7 +6,7 @@ import type { DriverLog } from "./driver-log.ts";
 import { signalOf, type TaskExit } from "./exit.ts";
 import { isAlive, type Processes, type ProcessIdentity } from "./processes.ts";
 
-export interface ExitWatchParts {
+export interface ExitWatchOptions {
   readonly runtime: Pick<ContainerRuntime, "events" | "inspect" | "oomKills">;
   readonly processes: Processes;
   readonly clock: Clock;
@@ -32,13 +32,13 @@ const UNKNOWN_EXIT_CODE = 255;
 
 /** Reports how containers end: by the runtime's events and, where these fail, by the containers' processes. Idle without containers. */
 export class ExitWatch {
-  readonly #parts: ExitWatchParts;
+  readonly #options: ExitWatchOptions;
   readonly #watched = new Map<string, Watched>();
   readonly #closing = new AbortController();
   #running = false;
 
-  constructor(parts: ExitWatchParts) {
-    this.#parts = parts;
+  constructor(options: ExitWatchOptions) {
+    this.#options = options;
   }
 
   /** Resolves when the container has ended. Without `process` it is checked at once, because it may have ended already. */
@@ -52,7 +52,7 @@ export class ExitWatch {
 
   /** The container is removed on purpose; its promise settles with the exit code of SIGKILL. */
   forget(containerId: string): void {
-    this.#watched.get(containerId)?.settle(exitOf(137, this.#parts.clock.nowMs(), false));
+    this.#watched.get(containerId)?.settle(exitOf(137, this.#options.clock.nowMs(), false));
     this.#watched.delete(containerId);
   }
 
@@ -70,7 +70,7 @@ export class ExitWatch {
   }
 
   async #listen(): Promise<void> {
-    const { runtime, clock, log } = this.#parts;
+    const { runtime, clock, log } = this.#options;
     const { signal } = this.#closing;
     while (!signal.aborted) {
       try {
@@ -83,7 +83,7 @@ export class ExitWatch {
   }
 
   async #poll(): Promise<void> {
-    const { clock } = this.#parts;
+    const { clock } = this.#options;
     const { signal } = this.#closing;
     while (!signal.aborted) {
       await pause(clock, CHECK_EVERY_MS, signal);
@@ -92,7 +92,7 @@ export class ExitWatch {
   }
 
   async #checkAll(): Promise<void> {
-    const { processes } = this.#parts;
+    const { processes } = this.#options;
     for (const [id, { process }] of [...this.#watched])
       if (process === undefined || !isAlive(processes, process)) await this.#check(id);
   }
@@ -107,7 +107,7 @@ export class ExitWatch {
   }
 
   async #check(containerId: string): Promise<void> {
-    const { runtime, clock } = this.#parts;
+    const { runtime, clock } = this.#options;
     const watched = this.#watched.get(containerId);
     if (watched === undefined || watched.settling || this.#closing.signal.aborted) return;
     const limits = [this.#closing.signal, AbortSignal.timeout(INSPECT_LIMIT_MS)];
@@ -120,7 +120,7 @@ export class ExitWatch {
       if (error instanceof RuntimeError && error.code === "NOT_FOUND")
         return this.#lose(containerId, "another program removed the task's container");
     }
-    if (watched.process === undefined || isAlive(this.#parts.processes, watched.process)) return;
+    if (watched.process === undefined || isAlive(this.#options.processes, watched.process)) return;
     watched.goneSinceMs ??= clock.monotonicMs();
     if (clock.monotonicMs() - watched.goneSinceMs > EXIT_CODE_WAIT_MS)
       this.#lose(containerId, "the task's process is gone and containerd does not know its exit code");
@@ -131,7 +131,7 @@ export class ExitWatch {
     if (watched === undefined || watched.settling) return;
     watched.settling = true;
     // The event of an OOM kill may come late; the kernel's count is there until the container is removed.
-    const kills = await this.#parts.runtime.oomKills(containerId).catch(() => 0);
+    const kills = await this.#options.runtime.oomKills(containerId).catch(() => 0);
     if (!this.#watched.delete(containerId)) return;
     watched.settle(exitOf(exitCode, atMs, exitCode !== 0 && (watched.oomKilled || kills > 0)));
   }
@@ -139,7 +139,7 @@ export class ExitWatch {
   #lose(containerId: string, error: string): void {
     const watched = this.#watched.get(containerId);
     this.#watched.delete(containerId);
-    watched?.settle({ ...exitOf(UNKNOWN_EXIT_CODE, this.#parts.clock.nowMs(), watched.oomKilled), error });
+    watched?.settle({ ...exitOf(UNKNOWN_EXIT_CODE, this.#options.clock.nowMs(), watched.oomKilled), error });
   }
 }
 

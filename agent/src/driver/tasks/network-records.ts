@@ -21,7 +21,7 @@ export interface LoadedNetworks {
   readonly unreadable: readonly string[];
 }
 
-export interface NetworkRecordsParts {
+export interface NetworkRecordsOptions {
   /** One file for each network. The copies are in a directory beside it. */
   readonly dir: string;
   readonly noteDamage: NoteDamage;
@@ -41,7 +41,7 @@ export class NetworkRecords {
   readonly #dirs: readonly string[];
   readonly #noteDamage: NoteDamage;
 
-  constructor({ dir, noteDamage }: NetworkRecordsParts) {
+  constructor({ dir, noteDamage }: NetworkRecordsOptions) {
     this.#dirs = [dir, `${dir}-copies`];
     this.#noteDamage = noteDamage;
   }

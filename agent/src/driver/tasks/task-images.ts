@@ -6,7 +6,7 @@ import { DriverError } from "../driver-error.ts";
 import type { DriverLog } from "./driver-log.ts";
 import { readLogins } from "./registry-logins.ts";
 
-export interface TaskImagesParts {
+export interface TaskImagesOptions {
   readonly runtime: Pick<ContainerRuntime, "hasImage" | "pull" | "removeImage">;
   readonly options: Pick<DriverOptions, "gc" | "authConfigFile">;
   readonly clock: Clock;
@@ -15,14 +15,14 @@ export interface TaskImagesParts {
 
 /** The images of tasks: pulled before a start, removed some time after the last task that used them. */
 export class TaskImages {
-  readonly #parts: TaskImagesParts;
+  readonly #parts: TaskImagesOptions;
   /** Tasks that use an image. */
   readonly #uses = new Map<string, Set<string>>();
   /** Functions that cancel the removal of unused images. */
   readonly #removals = new Map<string, () => void>();
   readonly #closing = new AbortController();
 
-  constructor(parts: TaskImagesParts) {
+  constructor(parts: TaskImagesOptions) {
     this.#parts = parts;
   }
 

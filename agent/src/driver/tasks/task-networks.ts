@@ -4,11 +4,11 @@ import {
   type LoadedNetworks,
   type NetworkRecord,
   NetworkRecords,
-  type NetworkRecordsParts,
+  type NetworkRecordsOptions,
 } from "./network-records.ts";
 
 /** The records are durable: a later plugin takes the networks over. */
-export interface TaskNetworksParts extends NetworkRecordsParts {
+export interface TaskNetworksOptions extends NetworkRecordsOptions {
   /** Opens the network that pods use, for this driver's own bridge. Called once, when the first task needs it. */
   readonly open: () => PodNetwork;
 }
@@ -19,15 +19,15 @@ const OWNER = /^[A-Za-z0-9_.-]{1,200}$/;
 
 /** Networks that the driver makes: for a task with a network of its own, and for an allocation on Nomad's request. */
 export class TaskNetworks {
-  readonly #parts: TaskNetworksParts;
+  readonly #options: TaskNetworksOptions;
   readonly #files: NetworkRecords;
   readonly #records = new Map<string, NetworkRecord>();
   #network: PodNetwork | undefined;
   #starting: Promise<PodNetwork> | undefined;
 
-  constructor(parts: TaskNetworksParts) {
-    this.#parts = parts;
-    this.#files = new NetworkRecords(parts);
+  constructor(options: TaskNetworksOptions) {
+    this.#options = options;
+    this.#files = new NetworkRecords(options);
   }
 
   /** The owner's network; `created` is false if it had one already. */
@@ -91,7 +91,7 @@ export class TaskNetworks {
 
   async #start(): Promise<PodNetwork> {
     const loaded = await this.#files.load();
-    const network = this.#parts.open();
+    const network = this.#options.open();
     const known = [...loaded.records.values()].map(
       ({ owner, sandbox, ports }): KnownPod => ({ podUid: owner, sandbox, ports }),
     );

@@ -30,7 +30,7 @@ import type { Change, Commit, Timeline } from "./timeline.ts";
 import { compacted, failedWatch, WatchHub } from "./watch-hub.ts";
 import { toRecord } from "./watcher.ts";
 
-export interface StoreEngineParts {
+export interface StoreEngineOptions {
   readonly clock: Clock;
   /** The durable history. */
   readonly timeline: Timeline;
@@ -72,12 +72,12 @@ export class StoreEngine implements Store {
   #failure: StoreError | undefined;
   #closing: Promise<void> | undefined;
 
-  constructor(parts: StoreEngineParts) {
-    const timeline = parts.timeline;
-    this.#clock = parts.clock;
+  constructor(options: StoreEngineOptions) {
+    const timeline = options.timeline;
+    this.#clock = options.clock;
     this.#timeline = timeline;
     this.#durable = timeline.head;
-    this.#historyRevisions = parts.historyRevisions ?? HISTORY_REVISIONS;
+    this.#historyRevisions = options.historyRevisions ?? HISTORY_REVISIONS;
     const durable = (): Revision => this.#durable;
     this.#hub = new WatchHub({
       get durable() {
@@ -85,8 +85,8 @@ export class StoreEngine implements Store {
       },
       commit: (revision) => timeline.commit(revision),
     });
-    if (parts.leaseIdPrefix !== undefined) this.#leases = this.#recoverLeases(parts.leaseIdPrefix);
-    this.#journal = parts.openJournal(this.#listener());
+    if (options.leaseIdPrefix !== undefined) this.#leases = this.#recoverLeases(options.leaseIdPrefix);
+    this.#journal = options.openJournal(this.#listener());
   }
 
   get revision(): Revision {

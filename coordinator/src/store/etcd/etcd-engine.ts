@@ -1,4 +1,4 @@
-import { StoreEngine, type StoreEngineParts } from "../core/store-engine.ts";
+import { StoreEngine, type StoreEngineOptions } from "../core/store-engine.ts";
 import type { DurableStore } from "../durable-store.ts";
 import { type BackupInfo, writeBackup } from "../format/backup.ts";
 import { corrupt } from "../format/corrupt.ts";
@@ -33,8 +33,8 @@ export class EtcdStoreEngine extends StoreEngine implements EtcdStore {
   readonly #own: Own;
   #released: Promise<void> | undefined;
 
-  constructor(parts: StoreEngineParts, own: Own & { meta: StoreMeta; lineage: string }) {
-    super(parts);
+  constructor(options: StoreEngineOptions, own: Own & { meta: StoreMeta; lineage: string }) {
+    super(options);
     this.#own = own;
     this.id = own.meta.id;
     this.epoch = own.meta.epoch;

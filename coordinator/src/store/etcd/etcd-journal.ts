@@ -27,7 +27,7 @@ const FOLD_BYTES_MAX = 4 * 1024 * 1024;
 /** The time for what is waiting when the store is closed. systemd ends the process after some more. */
 const CLOSE_WAIT_MS = 3_000;
 
-export interface EtcdJournalParts extends Omit<Insistence, "signal" | "onRetry"> {
+export interface EtcdJournalOptions extends Omit<Insistence, "signal" | "onRetry"> {
   readonly etcd: Etcd;
   readonly leadership: Leadership;
   readonly timeline: Timeline;
@@ -60,7 +60,7 @@ interface Batch {
  * - a coordinator that has lost the lead can change nothing.
  */
 export class EtcdJournal implements Journal {
-  readonly #parts: EtcdJournalParts;
+  readonly #options: EtcdJournalOptions;
   readonly #listener: JournalListener;
   readonly #giveUp = new AbortController();
   #headRevision: bigint;
@@ -71,13 +71,13 @@ export class EtcdJournal implements Journal {
   #running: Promise<void> | undefined;
   #failure: StoreError | undefined;
 
-  constructor(parts: EtcdJournalParts, listener: JournalListener) {
-    this.#parts = parts;
+  constructor(options: EtcdJournalOptions, listener: JournalListener) {
+    this.#options = options;
     this.#listener = listener;
-    this.#headRevision = parts.headRevision;
-    this.#base = parts.base;
-    this.#chains = [...parts.chains];
-    parts.leadership.onEnded(() => this.#run());
+    this.#headRevision = options.headRevision;
+    this.#base = options.base;
+    this.#chains = [...options.chains];
+    options.leadership.onEnded(() => this.#run());
   }
 
   append(commit: Commit): void {
@@ -100,15 +100,15 @@ export class EtcdJournal implements Journal {
       const reason = this.#failure.code === "LEAD_LOST" ? "lead-lost" : "io-error";
       return { status: "read-only", reason, message: this.#failure.message };
     }
-    return this.#parts.outage.health();
+    return this.#options.outage.health();
   }
 
   async close(): Promise<void> {
-    const cancel = this.#parts.clock.schedule(CLOSE_WAIT_MS, () => this.#giveUp.abort());
+    const cancel = this.#options.clock.schedule(CLOSE_WAIT_MS, () => this.#giveUp.abort());
     await this.#running;
     cancel();
     this.#giveUp.abort();
-    await this.#parts.leadership.release();
+    await this.#options.leadership.release();
   }
 
   /** One loop at a time; it ends when there is nothing left to do. */
@@ -121,7 +121,7 @@ export class EtcdJournal implements Journal {
       // Callers that were just answered ask again within this turn of the event loop: their next belongs in the batch.
       await new Promise((resolve) => setImmediate(resolve));
       try {
-        if (this.#parts.leadership.ended) await this.#parts.leadership.retake(this.#headRevision);
+        if (this.#options.leadership.ended) await this.#options.leadership.retake(this.#headRevision);
         if (this.#queue.length > 0) await this.#writeBatch();
         if (this.#fold !== undefined) await this.#foldStep(this.#fold);
       } catch (error) {
@@ -133,11 +133,11 @@ export class EtcdJournal implements Journal {
   }
 
   #hasWork(): boolean {
-    return this.#queue.length > 0 || this.#fold !== undefined || this.#parts.leadership.ended;
+    return this.#queue.length > 0 || this.#fold !== undefined || this.#options.leadership.ended;
   }
 
   async #writeBatch(): Promise<void> {
-    const { store, opening } = this.#parts;
+    const { store, opening } = this.#options;
     const { count, ops } = this.#nextBatch();
     const last = this.#queue[count - 1];
     if (last === undefined) return;
@@ -167,7 +167,7 @@ export class EtcdJournal implements Journal {
 
   /** Writes if this coordinator leads, and moves the head if one is given. Returns when etcd has it. */
   async #write(ops: readonly EtcdOp[], head?: Buffer): Promise<void> {
-    const { etcd, leadership } = this.#parts;
+    const { etcd, leadership } = this.#options;
     for (;;) {
       const result = await this.#insist(() =>
         etcd.txn({
@@ -190,7 +190,7 @@ export class EtcdJournal implements Journal {
   }
 
   #insist<T>(call: () => Promise<T>): Promise<T> {
-    const { clock, random, outage } = this.#parts;
+    const { clock, random, outage } = this.#options;
     const onRetry = (): void => {
       const { stalled } = outage;
       if (stalled !== undefined) this.#listener.stalled(stalled);
@@ -200,7 +200,7 @@ export class EtcdJournal implements Journal {
 
   async #foldStep(fold: Fold): Promise<void> {
     this.#fold = undefined;
-    const revision = this.#parts.timeline.foldTarget(fold.revision, FOLD_BYTES_MAX);
+    const revision = this.#options.timeline.foldTarget(fold.revision, FOLD_BYTES_MAX);
     try {
       await this.#foldTo(revision);
     } catch (error) {
@@ -213,7 +213,7 @@ export class EtcdJournal implements Journal {
   async #foldTo(revision: Revision): Promise<void> {
     const tally = new BaseTally(this.#base);
     const ops: EtcdOp[] = [];
-    for (const [key, { before, after }] of this.#parts.timeline.changed(revision)) {
+    for (const [key, { before, after }] of this.#options.timeline.changed(revision)) {
       tally.removeVersion(before);
       if (after.value === undefined) {
         ops.push(deletionOf(recordKey(key)));

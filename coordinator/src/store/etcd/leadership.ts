@@ -37,7 +37,7 @@ export interface Leader {
   readonly sinceMs?: number | undefined;
 }
 
-export interface LeadershipParts extends Omit<Insistence, "onRetry"> {
+export interface LeadershipOptions extends Omit<Insistence, "onRetry"> {
   readonly etcd: Etcd;
   readonly self: Leader;
   /** Wall clock in milliseconds. Default: the record has no time. */
@@ -49,7 +49,7 @@ export interface LeadershipParts extends Omit<Insistence, "onRetry"> {
  * process that was paused doesn't know that its time is over. Therefore every write compares the revision that created the key.
  */
 export class Leadership {
-  readonly #parts: LeadershipParts;
+  readonly #options: LeadershipOptions;
   /** This coordinator as its record has it. */
   readonly self: Leader;
   readonly #ending = new AbortController();
@@ -61,11 +61,11 @@ export class Leadership {
   #onEnded: () => void = () => {};
 
   private constructor(
-    parts: LeadershipParts,
+    options: LeadershipOptions,
     self: Leader,
     taken: { readonly lease: bigint; readonly createRevision: bigint; readonly confirmedMs: number },
   ) {
-    this.#parts = parts;
+    this.#options = options;
     this.self = self;
     this.#lease = taken.lease;
     this.#createRevision = taken.createRevision;
@@ -78,42 +78,46 @@ export class Leadership {
    * the lock of its data directory, so that process has ended. `onVacant` is called when none leads.
    */
   static async take(
-    parts: LeadershipParts,
+    options: LeadershipOptions,
     onStandby: (leader: Leader) => void,
     onVacant: () => void = () => {},
   ): Promise<Leadership> {
-    const { etcd, signal } = parts;
+    const { etcd, signal } = options;
     let lease: bigint | undefined;
     for (;;) {
-      const found = await insist(() => etcd.range({ from: LEADER_KEY }), parts);
+      const found = await insist(() => etcd.range({ from: LEADER_KEY }), options);
       const [record] = found.records;
       if (signal.aborted) throw new StoreError("CLOSED", "the opening was cancelled");
       if (record !== undefined) {
         const leader = decodeLeader(record);
-        if (leader.holder === parts.self.holder) {
-          await insist(() => etcd.txn(removal(record)), parts);
-          await pause(parts.clock, YIELD_MS, signal);
+        if (leader.holder === options.self.holder) {
+          await insist(() => etcd.txn(removal(record)), options);
+          await pause(options.clock, YIELD_MS, signal);
         } else {
           onStandby(leader);
-          await untilChanged(parts, found.revision);
+          await untilChanged(options, found.revision);
         }
         continue;
       }
       onVacant();
-      lease ??= await insist(() => etcd.grantLease(LEADER_TTL_SECONDS), parts);
-      const confirmedMs = parts.clock.monotonicMs();
-      if (!(await insist(() => etcd.keepLeaseAlive(lease ?? 0n), parts))) {
+      lease ??= await insist(() => etcd.grantLease(LEADER_TTL_SECONDS), options);
+      const confirmedMs = options.clock.monotonicMs();
+      if (!(await insist(() => etcd.keepLeaseAlive(lease ?? 0n), options))) {
         lease = undefined;
         continue;
       }
-      const self = { ...parts.self, sinceMs: parts.nowMs?.() };
+      const self = { ...options.self, sinceMs: options.nowMs?.() };
       const value = encodeLeader(self, lease);
       const free = { kind: "createRevision", key: LEADER_KEY, revision: 0n } as const;
       const put = { kind: "put", key: LEADER_KEY, value, lease } as const;
       const granted = lease;
-      const result = await insist(() => etcd.txn({ compares: [free], ops: [put] }), parts);
+      const result = await insist(() => etcd.txn({ compares: [free], ops: [put] }), options);
       if (result.succeeded)
-        return new Leadership(parts, self, { lease: granted, createRevision: result.revision, confirmedMs });
+        return new Leadership(options, self, {
+          lease: granted,
+          createRevision: result.revision,
+          confirmedMs,
+        });
     }
   }
 
@@ -129,7 +133,7 @@ export class Leadership {
 
   /** Whether the lease certainly lasts: then this coordinator alone leads, and has everything that was written. */
   get isConfirmed(): boolean {
-    const sinceMs = this.#parts.clock.monotonicMs() - this.#confirmedMs;
+    const sinceMs = this.#options.clock.monotonicMs() - this.#confirmedMs;
     return !this.#ended && sinceMs < LEADER_TTL_SECONDS * 1_000;
   }
 
@@ -142,9 +146,9 @@ export class Leadership {
    * @throws StoreError LEAD_LOST when the lead is lost.
    */
   async retake(headRevision: bigint): Promise<void> {
-    const { etcd, clock } = this.#parts;
+    const { etcd, clock } = this.#options;
     const confirmedMs = clock.monotonicMs();
-    const lease = await insist(() => etcd.grantLease(LEADER_TTL_SECONDS), this.#parts);
+    const lease = await insist(() => etcd.grantLease(LEADER_TTL_SECONDS), this.#options);
     const value = encodeLeader(this.self, lease);
     const result = await insist(
       () =>
@@ -156,7 +160,7 @@ export class Leadership {
           ops: [{ kind: "put", key: LEADER_KEY, value, lease }],
           otherwise: [LEADER_KEY, HEAD_KEY],
         }),
-      this.#parts,
+      this.#options,
     );
     const [leader, head] = result.found;
     // A try without an answer may have put the record.
@@ -172,11 +176,11 @@ export class Leadership {
   async release(): Promise<void> {
     this.#ending.abort();
     // Without an answer the lease ends by itself.
-    await this.#parts.etcd.revokeLease(this.#lease).catch(() => {});
+    await this.#options.etcd.revokeLease(this.#lease).catch(() => {});
   }
 
   async #renew(): Promise<void> {
-    const { etcd, clock, outage } = this.#parts;
+    const { etcd, clock, outage } = this.#options;
     const { signal } = this.#ending;
     let waitMs = RENEW_EVERY_MS;
     while (!signal.aborted) {
@@ -229,8 +233,8 @@ function removal({ createRevision }: EtcdRecord) {
   return { compares: [same], ops: [{ kind: "delete", from: LEADER_KEY } as const] };
 }
 
-async function untilChanged(parts: LeadershipParts, after: bigint): Promise<void> {
-  const { etcd, clock, signal } = parts;
+async function untilChanged(options: LeadershipOptions, after: bigint): Promise<void> {
+  const { etcd, clock, signal } = options;
   const enough = new AbortController();
   const either = linkSignals(signal, enough.signal);
   const timer = pause(clock, LOOK_EVERY_MS, either.signal).then(() => enough.abort());

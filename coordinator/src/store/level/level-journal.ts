@@ -28,7 +28,7 @@ const HEAD_SYNC_DELAY_MS = 50;
 /** The longest interval between checks of the free space, so that writing resumes soon after space was freed. */
 const SPACE_CHECK_EVERY_MS = 1000;
 
-export interface LevelJournalParts {
+export interface LevelJournalOptions {
   readonly db: Database;
   readonly headFile: HeadFile;
   readonly meta: StoreMeta;
@@ -51,7 +51,7 @@ interface Fold {
  * the oldest log entries into records, between batches, in one batch of its own.
  */
 export class LevelJournal implements Journal {
-  readonly #parts: LevelJournalParts;
+  readonly #options: LevelJournalOptions;
   readonly #listener: JournalListener;
   #base: Base;
   #chains: Chain[];
@@ -63,11 +63,11 @@ export class LevelJournal implements Journal {
   #cancelHeadSync: (() => void) | undefined;
   #cancelSpaceCheck: (() => void) | undefined;
 
-  constructor(parts: LevelJournalParts, listener: JournalListener) {
-    this.#parts = parts;
+  constructor(options: LevelJournalOptions, listener: JournalListener) {
+    this.#options = options;
     this.#listener = listener;
-    this.#base = parts.base;
-    this.#chains = [...parts.chains];
+    this.#base = options.base;
+    this.#chains = [...options.chains];
     this.#scheduleSpaceCheck();
   }
 
@@ -87,7 +87,7 @@ export class LevelJournal implements Journal {
   }
 
   health(): StoreHealth {
-    const { space } = this.#parts;
+    const { space } = this.#options;
     if (this.#failure !== undefined) {
       return { status: "read-only", reason: "io-error", message: this.#failure.message };
     }
@@ -99,7 +99,7 @@ export class LevelJournal implements Journal {
     await this.#running;
     this.#cancelHeadSync?.();
     this.#cancelSpaceCheck?.();
-    const { headFile, db } = this.#parts;
+    const { headFile, db } = this.#options;
     await headFile.sync().catch((error: unknown) => this.#fail("syncing the HEAD file", error));
     headFile.close();
     await db.close();
@@ -126,7 +126,7 @@ export class LevelJournal implements Journal {
   }
 
   async #writeBatch(): Promise<void> {
-    const { db, headFile, meta, space } = this.#parts;
+    const { db, headFile, meta, space } = this.#options;
     const batch = db.batch();
     let bytes = 0;
     let count = 0;
@@ -147,7 +147,7 @@ export class LevelJournal implements Journal {
   }
 
   async #foldStep(fold: Fold): Promise<void> {
-    const { db, timeline, space } = this.#parts;
+    const { db, timeline, space } = this.#options;
     let bytes = 0;
     this.#fold = undefined;
     const revision = timeline.foldTarget(fold.revision, FOLD_BYTES_MAX);
@@ -200,9 +200,9 @@ export class LevelJournal implements Journal {
   }
 
   #scheduleHeadSync(): void {
-    this.#cancelHeadSync ??= this.#parts.clock.schedule(HEAD_SYNC_DELAY_MS, () => {
+    this.#cancelHeadSync ??= this.#options.clock.schedule(HEAD_SYNC_DELAY_MS, () => {
       this.#cancelHeadSync = undefined;
-      this.#parts.headFile.sync().catch((error: unknown) => this.#fail("syncing the HEAD file", error));
+      this.#options.headFile.sync().catch((error: unknown) => this.#fail("syncing the HEAD file", error));
     });
   }
 
@@ -211,14 +211,14 @@ export class LevelJournal implements Journal {
    * need it.
    */
   async #checkSpace(): Promise<void> {
-    const { space } = this.#parts;
+    const { space } = this.#options;
     await space.check();
     // A failure leaves the ballast out until the next check.
     if (!this.#closed) await space.loadBallast().catch(() => undefined);
   }
 
   #scheduleSpaceCheck(): void {
-    this.#cancelSpaceCheck = this.#parts.clock.schedule(SPACE_CHECK_EVERY_MS, () => {
+    this.#cancelSpaceCheck = this.#options.clock.schedule(SPACE_CHECK_EVERY_MS, () => {
       void this.#checkSpace().finally(() => {
         if (!this.#closed) this.#scheduleSpaceCheck();
       });

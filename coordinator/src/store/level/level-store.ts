@@ -3,7 +3,7 @@ import { statfs } from "node:fs/promises";
 import type { Log } from "@forage/common/log";
 import type { Clock } from "../clock.ts";
 import type { JournalListener } from "../core/journal.ts";
-import { StoreEngine, type StoreEngineParts } from "../core/store-engine.ts";
+import { StoreEngine, type StoreEngineOptions } from "../core/store-engine.ts";
 import type { DurableStore } from "../durable-store.ts";
 import { type BackupInfo, writeBackup } from "../format/backup.ts";
 import { ADVICE, corrupt } from "../format/corrupt.ts";
@@ -128,10 +128,10 @@ class LevelStoreEngine extends StoreEngine implements LevelStore {
   #released: Promise<void> | undefined;
 
   constructor(
-    parts: StoreEngineParts,
+    options: StoreEngineOptions,
     own: { db: Database; meta: StoreMeta; lineage: string; ownership: Ownership },
   ) {
-    super(parts);
+    super(options);
     this.#db = own.db;
     this.#ownership = own.ownership;
     this.id = own.meta.id;
