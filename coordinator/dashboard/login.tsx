@@ -1,9 +1,16 @@
 import { useState } from "preact/hooks";
-import { type ApiError, login, type Me } from "./data/api.ts";
+import { login, type Me } from "./data/api.ts";
+import type { ApiError } from "./data/api-error.ts";
 import { asApiError } from "./data/app.ts";
 import { Failure } from "./parts/pieces.tsx";
 
-export function Login({ onLogin }: { readonly onLogin: (me: Me) => void }) {
+export interface LoginProps {
+  /** Whether a session has just ended by itself. */
+  readonly isAgain: boolean;
+  readonly onLogin: (me: Me) => void;
+}
+
+export function Login({ isAgain, onLogin }: LoginProps) {
   const [token, setToken] = useState("");
   const [error, setError] = useState<ApiError>();
   const [busy, setBusy] = useState(false);
@@ -17,6 +24,7 @@ export function Login({ onLogin }: { readonly onLogin: (me: Me) => void }) {
   return (
     <main class="alone">
       <h1>Forage</h1>
+      {isAgain && <p role="status">The session has ended. Log in to go on where you were.</p>}
       <form onSubmit={submit}>
         <label for="token">API token</label>
         <input

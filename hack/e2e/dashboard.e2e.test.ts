@@ -5,12 +5,13 @@ import { WorkspacePhase } from "@forage/proto/core";
 import type { Page } from "playwright-core";
 import { linePixels } from "../lib/browser.ts";
 import { ensureEnvoy } from "../lib/envoy.ts";
-import { hollowMessage } from "../lib/hollow-rows.ts";
 import { startTestHost, type TestHost } from "../lib/test-host.ts";
 import { waitFor } from "../lib/wait-for.ts";
+import { outliveSessions } from "../system/dashboard-sessions.ts";
 import { DashboardTour } from "../system/dashboard-tour.ts";
 import { dashboardViews } from "../system/dashboard-views.ts";
 import { askGateway, HOSTNAME, web, worldManifests } from "../system/dashboard-world.ts";
+import { checkLargeFleet } from "../system/large-fleet.ts";
 import { webManifest } from "../system/manifests.ts";
 import { freeAddresses, type System, startSystem } from "../system/system.ts";
 import { WorkspaceCalls } from "../system/workspaces.ts";
@@ -350,30 +351,9 @@ describe("the dashboard in a browser, over real pods", { concurrency: false }, (
     await page.getByRole("heading", { name: second ?? "none", level: 1 }).waitFor();
   });
 
-  test("tables of 1,000 nodes and 10,000 pods have few rows in the document", LIMIT, async () => {
-    const message = JSON.stringify(hollowMessage(1_000, 10_000));
-    const stream = { contentType: "text/event-stream", body: `retry: 600000\n\ndata: ${message}\n\n` };
-    await page.route("**/api/live", (route) => route.fulfill(stream));
-    await page.reload();
-    await tour.visit("fleet", "Fleet");
-    await page.getByText("1,000 nodes · 3 zones").waitFor();
-    await tour.picture("large-fleet");
-    await tour.visit("pods", "Pods");
-    await page.getByText("10,000 pods · 9,900 ready").waitFor();
-    assert.ok((await page.getByRole("row").count()) < 100, "only the rows in view are in the document");
-    await page.locator("[data-index='0']").focus();
-    await page.keyboard.press("End");
-    const last = page.locator("[data-index='9999']:focus");
-    await last.waitFor();
-    assert.equal(await last.textContent(), "web-9999");
-    assert.ok((await page.getByRole("row").count()) < 100);
-    await page.getByRole("searchbox").fill("edge-0007 crash");
-    await page.getByText(/^0 pods/).waitFor();
-    await page.getByRole("searchbox").fill("edge-0100 crash");
-    await page.getByText("10 pods · 0 ready").waitFor();
-    await page.unroute("**/api/live");
-    await page.reload();
-  });
+  test("tables of 1,000 nodes and 10,000 pods have few rows in the document", LIMIT, () =>
+    checkLargeFleet(tour),
+  );
 
   test("a viewer is offered nothing that it may not do", LIMIT, async () => {
     await page.getByRole("button", { name: "Log out" }).click();
@@ -393,6 +373,10 @@ describe("the dashboard in a browser, over real pods", { concurrency: false }, (
     assert.equal(refused, 403);
     tour.allowed("ERR_CONNECTION_RESET", "status of 403");
   });
+
+  test("a session that ends leads to the log-in, and from there back to the page", LIMIT, () =>
+    outliveSessions(tour, system, token),
+  );
 
   test("an open page sends no requests at intervals, because it follows its streams", LIMIT, async () => {
     assert.deepEqual([...(await tour.askedInAnHour("Fleet")), ...(await tour.askedInAnHour("Pods"))], []);

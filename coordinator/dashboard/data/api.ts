@@ -1,3 +1,6 @@
+import { ApiError } from "./api-error.ts";
+import { doubtSession } from "./session.ts";
+
 /** The rights of the token that the browser is logged in with. */
 export interface Me {
   readonly cluster: string;
@@ -12,19 +15,6 @@ export interface Me {
 export interface Grant {
   readonly role: "destination-reader" | "viewer" | "editor" | "admin";
   readonly namespaces: "*" | readonly string[];
-}
-
-/** An error that the coordinator answered, or that kept it from answering. */
-export class ApiError extends Error {
-  /** A gRPC status code: "PERMISSION_DENIED". "UNAVAILABLE" also if there was no answer. */
-  readonly code: string;
-  readonly violations: readonly { readonly field: string; readonly description: string }[];
-
-  constructor(code: string, message: string, violations: ApiError["violations"] = []) {
-    super(message);
-    this.code = code;
-    this.violations = violations;
-  }
 }
 
 /** Requests that do the same when they arrive twice. */
@@ -44,7 +34,10 @@ export function call<Answer>(method: string, request: object, signal?: AbortSign
 
 export function send<Answer>(path: string, body: unknown, signal?: AbortSignal): Promise<Answer> {
   const init = { method: "POST", headers: OWN, body: JSON.stringify(body), ...(signal && { signal }) };
-  return answered(() => fetch(`api/${path}`, init), REPEATABLE.test(path) ? REPEATS : 0);
+  const asked = answered<Answer>(() => fetch(`api/${path}`, init), REPEATABLE.test(path) ? REPEATS : 0);
+  return asked.catch((error: unknown) => {
+    throw reported(error);
+  });
 }
 
 /** Opens a stream of bytes. Throws ApiError. */
@@ -52,8 +45,13 @@ export async function open(path: string, signal: AbortSignal, body?: unknown): P
   const init =
     body === undefined ? { signal } : { method: "POST", headers: OWN, body: JSON.stringify(body), signal };
   const response = await fetch(`api/${path}`, init);
-  if (!response.ok) throw await errorOf(response);
+  if (!response.ok) throw reported(await errorOf(response));
   return response;
+}
+
+function reported(error: unknown): unknown {
+  if (error instanceof ApiError && error.code === "UNAUTHENTICATED") doubtSession();
+  return error;
 }
 
 /** Browsers end requests when the network of their host changes. */

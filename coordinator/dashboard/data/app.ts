@@ -1,6 +1,7 @@
 import { createContext } from "preact";
 import { useContext, useEffect, useState } from "preact/hooks";
-import { ApiError, call, type Grant, type Me } from "./api.ts";
+import { call, type Grant, type Me } from "./api.ts";
+import { ApiError } from "./api-error.ts";
 import { type Live, useLive } from "./live.ts";
 
 /** The parts that pages share. */

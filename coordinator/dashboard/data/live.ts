@@ -9,6 +9,7 @@ import type {
   ResourceRow,
   WorkspaceRow,
 } from "../../src/dashboard/live/rows.ts";
+import { followStream } from "./follow-stream.ts";
 
 interface RowTypes {
   readonly nodes: NodeRow;
@@ -54,10 +55,7 @@ function compareKeys(a: string, b: string): number {
   return collator.compare(a, b);
 }
 
-/**
- * Follows the coordinator's tables by one stream. A hidden window has no stream: a browser allows few of them, and gets all rows
- * when it is shown again.
- */
+/** Follows the coordinator's tables by one stream. */
 export class Live {
   readonly #tables = {
     nodes: new LiveTable<NodeRow>(),
@@ -68,7 +66,6 @@ export class Live {
     certificates: new LiveTable<CertificateRow>(),
   };
   readonly #listeners = new Set<() => void>();
-  #source: EventSource | undefined;
   #connection: Connection = "connecting";
   #frame = 0;
 
@@ -77,16 +74,11 @@ export class Live {
   }
 
   start(): () => void {
-    const shown = (): void => {
-      if (document.hidden) this.#close();
-      else if (this.#source === undefined) this.#open();
-    };
-    document.addEventListener("visibilitychange", shown);
-    shown();
-    return () => {
-      document.removeEventListener("visibilitychange", shown);
-      this.#close();
-    };
+    return followStream("live", {
+      onMessage: (data) => this.#take(JSON.parse(data) as LiveMessage),
+      onLost: () => this.#set("lost"),
+      retryMs: RETRY_MS,
+    });
   }
 
   rows<Topic extends LiveTopic>(topic: Topic): readonly RowTypes[Topic][] {
@@ -101,26 +93,6 @@ export class Live {
   listen(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
-  }
-
-  #open(): void {
-    const source = new EventSource("api/live");
-    this.#source = source;
-    source.onmessage = ({ data }) => this.#take(JSON.parse(data as string) as LiveMessage);
-    source.onerror = () => {
-      this.#set("lost");
-      // A browser ends the stream after an answer other than 200: the session has ended, or the coordinator starts.
-      if (source.readyState !== EventSource.CLOSED) return;
-      this.#close();
-      setTimeout(() => {
-        if (this.#source === undefined && !document.hidden) this.#open();
-      }, RETRY_MS);
-    };
-  }
-
-  #close(): void {
-    this.#source?.close();
-    this.#source = undefined;
   }
 
   #take(message: LiveMessage): void {

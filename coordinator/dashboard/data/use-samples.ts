@@ -1,6 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { HistoryView, PresentPoint, PresentView } from "../../src/dashboard/history-view.ts";
 import { appended, type Points } from "../parts/plot.tsx";
+import { followStream } from "./follow-stream.ts";
 
 const RETRY_MS = 10_000;
 
@@ -11,37 +12,14 @@ const RETRY_MS = 10_000;
 export function useSamples<Name extends string>(path: string): Points<Name> | undefined {
   const [points, setPoints] = useState<Points<Name>>();
   useEffect(() => {
-    let source: EventSource | undefined;
-    let timer = 0;
-    const close = (): void => {
-      clearTimeout(timer);
-      source?.close();
-      source = undefined;
-    };
-    const open = (): void => {
-      const opened = new EventSource(`api/${path}`);
-      source = opened;
-      opened.onmessage = ({ data }) => {
-        const message = JSON.parse(data as string) as PresentView<Name> | PresentPoint<Name>;
-        setPoints((before) => withMessage(before, message));
-      };
-      opened.onerror = () => {
-        if (opened.readyState !== EventSource.CLOSED) return;
-        close();
-        timer = window.setTimeout(shown, RETRY_MS);
-      };
-    };
-    const shown = (): void => {
-      if (document.hidden) close();
-      else if (source === undefined) open();
-    };
     setPoints(undefined);
-    document.addEventListener("visibilitychange", shown);
-    shown();
-    return () => {
-      document.removeEventListener("visibilitychange", shown);
-      close();
-    };
+    return followStream(path, {
+      onMessage: (data) => {
+        const message = JSON.parse(data) as PresentView<Name> | PresentPoint<Name>;
+        setPoints((before) => withMessage(before, message));
+      },
+      retryMs: RETRY_MS,
+    });
   }, [path]);
   return points !== undefined && points.times.length >= 2 ? points : undefined;
 }

@@ -1,5 +1,5 @@
 import { LineCounter, parseAllDocuments } from "yaml";
-import { ApiError } from "../data/api.ts";
+import { ApiError } from "../data/api-error.ts";
 
 /** The resources of one namespace, as they would be applied. Fields are as they were written; the coordinator checks them. */
 export interface Bundle extends Readonly<Record<string, unknown>> {

@@ -1,5 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
-import { type ApiError, call } from "../data/api.ts";
+import { call } from "../data/api.ts";
+import type { ApiError } from "../data/api-error.ts";
 import { asApiError, may, useApp, useCall, useTables } from "../data/app.ts";
 import { ago, bytes, cores, dateTime } from "../data/format.ts";
 import type { Place } from "../data/location.ts";

@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
-import { type ApiError, call } from "../data/api.ts";
+import { call } from "../data/api.ts";
+import type { ApiError } from "../data/api-error.ts";
 import { asApiError } from "../data/app.ts";
 import type { PlanAnswer } from "../data/wire.ts";
 import { Failure, Head } from "../parts/pieces.tsx";

@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useApp } from "../data/app.ts";
+import { followStream } from "../data/follow-stream.ts";
 import { ago } from "../data/format.ts";
 import { href } from "../data/location.ts";
 import type { FleetEvent } from "../data/wire.ts";
@@ -9,7 +10,7 @@ import { type Column, VirtualTable } from "./virtual-table.tsx";
 
 /** The newest events stay on the page. The coordinator keeps more. */
 const MAX_EVENTS = 2_000;
-const RETRY_MS = 3_000;
+const RETRY_MS = 30_000;
 
 /** Events, newest first, of one object or of all that the token may see. New ones appear by themselves. */
 export function EventList({
@@ -52,28 +53,17 @@ function useEvents(namespace: string, kind: string, name: string): readonly Flee
     known.current.clear();
     setEvents([]);
     const query = new URLSearchParams({ namespace, kind, name });
-    let source: EventSource | undefined;
-    let timer = 0;
-    const open = (): void => {
-      source = new EventSource(`api/events?${query}`);
-      source.onmessage = ({ data }) => {
-        for (const event of JSON.parse(data as string) as readonly FleetEvent[])
-          known.current.set(keyOf(event), event);
+    return followStream(`events?${query}`, {
+      onMessage: (data) => {
+        for (const event of JSON.parse(data) as readonly FleetEvent[]) known.current.set(keyOf(event), event);
         const sorted = [...known.current.values()].sort((a, b) => Number(b.sequence) - Number(a.sequence));
         for (const event of sorted.slice(MAX_EVENTS)) known.current.delete(keyOf(event));
         setEvents(sorted.slice(0, MAX_EVENTS));
-      };
-      source.onerror = () => {
-        if (source?.readyState !== EventSource.CLOSED) return;
-        notify("The stream of events was refused. Choose a namespace that the token covers.", "bad");
-        timer = window.setTimeout(open, RETRY_MS * 10);
-      };
-    };
-    open();
-    return () => {
-      source?.close();
-      clearTimeout(timer);
-    };
+      },
+      onRefused: () =>
+        notify("The stream of events was refused. Choose a namespace that the token covers.", "bad"),
+      retryMs: RETRY_MS,
+    });
   }, [namespace, kind, name, notify]);
   return events;
 }

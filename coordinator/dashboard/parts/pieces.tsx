@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import type { Tone } from "../../src/dashboard/live/rows.ts";
-import type { ApiError } from "../data/api.ts";
+import type { ApiError } from "../data/api-error.ts";
 import { percent } from "../data/format.ts";
 
 const MARKS: Readonly<Record<Tone, string>> = { good: "●", busy: "◐", bad: "▲", off: "○" };

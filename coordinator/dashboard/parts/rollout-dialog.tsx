@@ -1,5 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
-import { type ApiError, call } from "../data/api.ts";
+import { call } from "../data/api.ts";
+import type { ApiError } from "../data/api-error.ts";
 import { asApiError, useApp } from "../data/app.ts";
 import type { PlanAnswer } from "../data/wire.ts";
 import { Dialog, Failure } from "./pieces.tsx";
