@@ -76,6 +76,8 @@ interface HostOfFakesOptions {
   readonly dataDir?: string;
   /** Flags of the agent, in place of those of a host whose coordinator can't be reached. */
   readonly settings?: Readonly<Record<string, string>>;
+  /** Its own address, which keeps its host ports apart from those of other hosts. Default: 127.0.0.1. */
+  readonly address?: string;
 }
 
 /** A host with real files, and everything else in memory, which outlives the agents that run on it. */
@@ -89,22 +91,21 @@ export class HostOfFakes {
   bootId = "00000000-0000-4000-8000-000000000001";
   readonly #dir: string;
   readonly #settings: Readonly<Record<string, string>>;
+  readonly #address: string;
   /** The agents that the test may have left open. */
   readonly #agents = new Set<Agent>();
 
-  private constructor(dir: string, settings: Readonly<Record<string, string>>, dataDir = join(dir, "data")) {
+  private constructor(dir: string, { settings = {}, dataDir, address = "127.0.0.1" }: HostOfFakesOptions) {
     this.#dir = dir;
     this.#settings = settings;
-    this.dataDir = dataDir;
+    this.#address = address;
+    this.dataDir = dataDir ?? join(dir, "data");
     this.envoy = new FakeEnvoy(new Places(join(dir, "run", "gateway")));
   }
 
-  static async make(
-    t: TestContext,
-    { dir: given, dataDir, settings = {} }: HostOfFakesOptions = {},
-  ): Promise<HostOfFakes> {
-    const dir = given ?? (await mkdtemp(join(tmpdir(), "forage-host-")));
-    const host = new HostOfFakes(dir, settings, dataDir);
+  static async make(t: TestContext, options: HostOfFakesOptions = {}): Promise<HostOfFakes> {
+    const dir = options.dir ?? (await mkdtemp(join(tmpdir(), "forage-host-")));
+    const host = new HostOfFakes(dir, options);
     t.after(() => host.#end());
     return host;
   }
@@ -232,7 +233,7 @@ export class HostOfFakes {
         }),
       } as never,
       features: aHost(),
-      addresses: ["127.0.0.1"],
+      addresses: [this.#address],
       ownCommand: [process.execPath, ""],
     });
     this.#agents.add(agent);

@@ -44,7 +44,7 @@ describe("the coordinator that the command calls", () => {
   for (const [what, aheadMs, expected] of [
     [
       "a certificate that is not valid yet",
-      { server: 3_600_000 },
+      { server: 3 * 3_600_000 },
       /^forage: the certificate of 127\.0\.0\.1:\d+ is valid from \S+Z to \S+Z, and the clock of this host says \S+Z: compare the clocks/,
     ],
     [
@@ -54,7 +54,7 @@ describe("the coordinator that the command calls", () => {
     ],
     [
       "an authority that is not valid yet",
-      { server: 3_600_000, authority: 3_600_000 },
+      { server: 3 * 3_600_000, authority: 3 * 3_600_000 },
       /^forage: the CA in \S+ is valid from \S+Z to \S+Z, and the clock of this host says \S+Z: set this clock if it is wrong/,
     ],
   ] as const) {

@@ -55,9 +55,7 @@ export async function aScene(t: TestContext): Promise<Scene> {
   const history = await StoredHistory.follow(etcd.map(({ endpoint }) => endpoint));
   t.after(() => history.close());
   const addresses = toMembers.map(({ address }) => address);
-  const hosts = await Promise.all(
-    members.map((member, at) => aHostOf(t, `node-${at + 1}`, member, addresses)),
-  );
+  const hosts = await Promise.all(members.map((member, at) => aHostOf(t, at + 1, member, addresses)));
   await begin(members, hosts);
   const placeOf = <T>(all: readonly T[], member: Member): T => {
     const found = all[members.indexOf(member)];
@@ -92,7 +90,7 @@ export function doubledPods(hosts: readonly HostOfFakes[]): string[] {
 
 async function aHostOf(
   t: TestContext,
-  name: string,
+  number: number,
   member: Member,
   addresses: readonly string[],
 ): Promise<HostOfFakes> {
@@ -105,9 +103,9 @@ async function aHostOf(
     coordinator,
     coordinators: more.join(),
     "join-token-file": tokenFile,
-    "node-name": name,
+    "node-name": `node-${number}`,
   };
-  const host = await HostOfFakes.make(t, { dir, settings });
+  const host = await HostOfFakes.make(t, { dir, settings, address: `127.0.0.${number}` });
   await host.start({ random: Math.random });
   return host;
 }
@@ -125,6 +123,15 @@ async function begin(members: readonly Member[], hosts: readonly HostOfFakes[]):
       () => true,
       () => false,
     ) ?? Promise.resolve(false);
+  // Without all hosts, it would depend on the machine's speed which of them get its replicas.
+  const hasAll = async (count: number): Promise<boolean> => {
+    const answer = await first
+      ?.operator()
+      .listNodes({})
+      .catch(() => undefined);
+    return answer?.nodes.filter(({ ready }) => ready).length === count;
+  };
+  await waitFor(() => hasAll(hosts.length), { what: "all hosts are ready", limitMs: LIMIT_MS });
   await waitFor(isApplied, { what: "the first workload is applied", limitMs: LIMIT_MS });
   await waitFor(() => stillOf(hosts).length === STILL_REPLICAS, {
     what: "the first workload runs",
