@@ -6,6 +6,7 @@ import { parsePlaces } from "../src/runtime/cgroup/parse-cgroup.ts";
 import type { ContainerSpec } from "../src/runtime/runtime.ts";
 import { type NerdctlUnderTest, openNerdctl } from "./nerdctl-under-test.ts";
 import { rejectsWith, runToEnd } from "./runtime-contract.ts";
+import { until } from "./until.ts";
 
 const ECHO_IMAGE = "localhost/forage/echo:1";
 const SECRET = "s3cr3t-value";
@@ -123,9 +124,14 @@ test("a value that can only go by a name which tools obey is refused", async ({ 
 });
 
 test("the log holds both streams, appended, for root's eyes only", async ({ signal }) => {
-  const spec = it.spec(["sh", "-c", "echo out; echo err >&2"]);
+  // It goes on until both are there: the shim may close a shared log with the first stream that ends.
+  const spec = it.spec(["sh", "-c", "echo out; echo err >&2; exec sleep 1000"]);
   writeFileSync(spec.logFile, "before\n", { mode: 0o600 });
-  assert.deepEqual((await logOf(spec, signal)).split("\n").sort(), ["", "before", "err", "out"]);
+  const { id } = await it.runtime.run(spec, signal);
+  const lines = (): string[] => readFileSync(spec.logFile, "utf8").split("\n").sort();
+  await until("both streams are in the log", () => lines().length === 4);
+  assert.deepEqual(lines(), ["", "before", "err", "out"]);
+  await it.runtime.remove([id], signal);
   const other = it.spec(["true"], { logFile: join(it.logDir, "a b%25?#.log") });
   await logOf(other, signal);
   assert.equal(statSync(other.logFile).mode & 0o777, 0o600);
