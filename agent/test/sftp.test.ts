@@ -7,7 +7,9 @@ import {
   lstatSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
+  readlinkSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -17,6 +19,8 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { Directory } from "@forage/archive";
+import { RootedFiles } from "../src/sessions/sftp/rooted-files.ts";
 
 const LIMIT = { timeout: 180_000 };
 const USER = 33_333;
@@ -74,6 +78,28 @@ test("links and paths lead nowhere outside of the root", LIMIT, async (t) => {
   const made = await sftp([`put ${home}/outside up/workspace/inside`]);
   assert.equal(made.code, 0, made.output);
   assert.equal(readFileSync(join(root, "workspace/inside"), "utf8"), "secret");
+});
+
+test("no look-up leaves a directory open", LIMIT, async (t) => {
+  const { root } = setUp(t);
+  writeFileSync(join(root, "workspace/file"), "");
+  const directory = await Directory.open(root);
+  t.after(() => directory.close());
+  const files = new RootedFiles(directory, "/");
+  const countOpen = (): number =>
+    readdirSync("/proc/self/fd").filter((fd) => {
+      try {
+        return readlinkSync(`/proc/self/fd/${fd}`).startsWith(root);
+      } catch {
+        return false;
+      }
+    }).length;
+  for (const follow of [true, false]) {
+    await files.status("/workspace/file", follow);
+    await files.status("/workspace", follow);
+    await assert.rejects(files.status("/workspace/none/file", follow));
+  }
+  assert.equal(countOpen(), 1, "the root");
 });
 
 test("the kernel's permissions of the container's user count", LIMIT, async (t) => {

@@ -12,7 +12,7 @@ import { JournalKey } from "../src/journal/journal-key.ts";
 import { ChildRunner } from "../src/volumes/run-child.ts";
 import { HostContent } from "../src/workspaces/host-content.ts";
 import type { RefuseAddress } from "../src/workspaces/initialize/reachable.ts";
-import { SyncClient } from "../src/workspaces/sync-client.ts";
+import { syncWorkspaces } from "../src/workspaces/open-workspaces.ts";
 import { WorkspaceLayout } from "../src/workspaces/workspace-layout.ts";
 import { WorkspaceRecords } from "../src/workspaces/workspace-records.ts";
 import { Workspaces } from "../src/workspaces/workspaces.ts";
@@ -80,13 +80,7 @@ export class WorkspaceHost {
     });
     const [clock, random] = [systemClock, () => 0.01];
     const workspaces = await Workspaces.open({ clock, random, records, actions, log, backOff: BACK_OFF });
-    const sync = new SyncClient({
-      ...{ clock, random, log, connect: store.connect },
-      ids: () => workspaces.ids,
-      reportOf: (id) => workspaces.reportOf(id),
-      apply: (response) => workspaces.apply(response),
-    });
-    workspaces.onChange((id) => sync.changed(id));
+    const sync = syncWorkspaces(workspaces, { clock, random, log, connect: store.connect });
     workspaces.start({
       active: (podUid) => this.activePods.has(podUid),
       retryStart: (podUid) => void this.retried.push(podUid),

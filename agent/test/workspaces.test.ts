@@ -14,6 +14,7 @@ import {
 import { systemClock } from "../src/clock.ts";
 import { JournalKey } from "../src/journal/journal-key.ts";
 import { VolumeError } from "../src/volumes/volumes.ts";
+import { runConfined } from "../src/workspaces/confined.ts";
 import { openWorkspaces } from "../src/workspaces/open-workspaces.ts";
 import { WorkspaceRecords } from "../src/workspaces/workspace-records.ts";
 import { until } from "./until.ts";
@@ -213,6 +214,16 @@ test("reports content that was lost with its disk, and doesn't make it again", o
   assert.equal(existsSync(content), false);
   host.store.change("a", { dispose: true });
   await until("it is disposed of", () => host.store.reports.get("a")?.stage === ContentStage.DISPOSED);
+});
+
+test("a program that is cut short rejects with the reason of its signal", options, async (t) => {
+  const directory = mkdtempSync(join(tmpdir(), "forage-workspaces-"));
+  t.after(() => rmSync(directory, { recursive: true }));
+  const stop = new AbortController();
+  const command = { file: "sleep", args: ["600"], directory };
+  const running = runConfined(command, { timeoutMs: 600_000, signal: stop.signal });
+  stop.abort(new Error("no longer needed"));
+  await assert.rejects(running, /no longer needed/);
 });
 
 test("refuses to start on a host without the programs", async () => {

@@ -5,6 +5,7 @@ import {
   findCamelCaseConstants,
   findKeptAbortListeners,
   findKeptPromises,
+  findUnnamedErrors,
   findWallClockSums,
   type Offence,
   readAllSources,
@@ -156,6 +157,19 @@ test("finds a constant in camelCase", () => {
     assert.equal(find(text), 1, text);
   for (const text of ["const GRACE_MS = 5_000;", "const graceMs = grace();", "  const graceMs = 5;"])
     assert.equal(find(text), 0, text);
+});
+
+test("classes of errors set their name", () => {
+  assertOnlyListed(SOURCES.flatMap(findUnnamedErrors), {});
+});
+
+test("finds a class of errors without a name", () => {
+  const find = (text: string) => findUnnamedErrors({ path: "a.ts", text }).length;
+
+  const unnamed = "export class AError extends Error {\n}";
+  assert.equal(find(unnamed), 1);
+  assert.equal(find(unnamed.replace("{", '{\n  override readonly name = "AError";')), 0);
+  assert.equal(find(unnamed.replace("{", '{\n  override readonly name = "BError";')), 1);
 });
 
 /** Fails for offences that are not listed, and for entries that nothing needs any more. */

@@ -85,6 +85,14 @@ export function findCamelCaseConstants({ path, text }: SourceFile): readonly Off
   });
 }
 
+/** Returns the exported classes of errors that don't set their own name, which then show as a plain `Error` in logs and stacks. */
+export function findUnnamedErrors({ path, text }: SourceFile): readonly Offence[] {
+  return matchingLines(path, text, /^export class \w+ extends Error\b/).filter((offence) => {
+    const [, name] = /class (\w+)/.exec(offence.text) ?? [];
+    return !text.includes(`name = "${name}";`);
+  });
+}
+
 function matchingLines(path: string, text: string, pattern: RegExp): readonly Offence[] {
   return text
     .split("\n")

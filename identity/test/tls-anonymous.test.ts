@@ -5,7 +5,7 @@ import { afterEach, before, describe, it } from "node:test";
 import { connect as connectTls } from "node:tls";
 import type { CertificateAuthority } from "../src/ca.ts";
 import type { TlsServerOptions } from "../src/tls-server/tls-server.ts";
-import { aNode, anAuthority, until } from "./cluster.ts";
+import { aNode, anAuthority, aServer, until } from "./cluster.ts";
 import { type Cleanups, startTls } from "./started-tls.ts";
 
 describe("TlsServer and connections without a certificate", { timeout: 300_000 }, () => {
@@ -56,6 +56,22 @@ describe("TlsServer and connections without a certificate", { timeout: 300_000 }
     proven.say();
     await until(() => proven.echoes === 2, "the proven one lives on");
     proven.end();
+  });
+
+  it("accepts the expired certificate of a reloaded authority for its renewal, and of a replaced one no more", async () => {
+    const next = await anAuthority("home");
+    const [former, present] = [await aNode(ca), await aNode(next)];
+    let nowMs = Date.now();
+    const { client, tls } = await start({ nowMs: () => nowMs, expiredGraceMs: 90 * 86_400_000 });
+    tls.reload(await aServer(next));
+    nowMs = Math.max(former.notAfterMs, present.notAfterMs);
+    for (const [node, kind] of [
+      [former, undefined],
+      [present, "node"],
+    ] as const) {
+      const { peer } = await client(node, "localhost", next.certPem).who();
+      assert.equal(peer.kind === "anonymous" ? peer.expired?.kind : peer.kind, kind);
+    }
   });
 
   it("limits the connections of tokens", async () => {

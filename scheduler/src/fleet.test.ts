@@ -54,6 +54,20 @@ test("replicas of a workload spread over zones and hosts by themselves", () => {
   for (const zone of [0, 1, 2]) assert.equal(zones.filter((z) => z === zone).length, 2);
 });
 
+test("replicas with a spread constraint of their own share a host where the constraint allows it", () => {
+  const fleet = aFleet(["a", "b", "c", "d"].map((name, i) => aNode(name, { zone: `z${i % 2}` })));
+  const template = aPod("web", {
+    ...{ workload: "default/web", labels: { app: "web" } },
+    topologySpread: [
+      {
+        ...{ maxSkew: 1, topologyKey: "zone", whenUnsatisfiable: "ScheduleAnyway" },
+        labelSelector: { matchLabels: { app: "web" } },
+      },
+    ],
+  });
+  assert.equal(new Set(fleet.placeBatch(template, names(4))).size, 2);
+});
+
 test("pods of different workloads share a host instead", () => {
   const fleet = aFleet(Array.from({ length: 9 }, (_, i) => aNode(`n${i}`)));
   const placed = names(6).map((name) => fleet.schedule(aPod(name, { workload: name })));

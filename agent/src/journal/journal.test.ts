@@ -390,5 +390,6 @@ function fileOf(names: readonly string[], uid: string): string {
 }
 
 function failsWith(code: JournalErrorCode): (error: unknown) => boolean {
-  return (error) => error instanceof JournalError && error.code === code;
+  return (error) =>
+    error instanceof JournalError && error.code === code && error.retryable === (code === "WRITE_FAILED");
 }

@@ -10,6 +10,14 @@ import { WorkspaceLayout } from "./workspace-layout.ts";
 
 const REMAINS_MAX = 1_000;
 
+test("an id of a workspace that would leave its directory has no paths", () => {
+  const layout = new WorkspaceLayout("/root");
+  for (const id of ["..", ".discarded", "a/../../b", ""]) {
+    assert.throws(() => layout.home(id), { code: "INVALID" }, id);
+    assert.throws(() => layout.discardedOf(id), { code: "INVALID" }, id);
+  }
+});
+
 test("disposes of no further workspace while the files of 1,000 others remain", async (t) => {
   const root = mkdtempSync(join(tmpdir(), "forage-remains-"));
   t.after(() => rmSync(root, { recursive: true }));

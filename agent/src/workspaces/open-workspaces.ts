@@ -16,7 +16,7 @@ import { HostContent } from "./host-content.ts";
 import { EgressProxy } from "./initialize/egress-proxy.ts";
 import type { SecretCache } from "./initialize/one-time-secrets.ts";
 import { type RefuseAddress, refuseHostAddresses } from "./initialize/reachable.ts";
-import { SyncClient } from "./sync-client.ts";
+import { SyncClient, type SyncClientOptions } from "./sync-client.ts";
 import { WorkspaceLayout } from "./workspace-layout.ts";
 import { WorkspaceRecords } from "./workspace-records.ts";
 import { Workspaces } from "./workspaces.ts";
@@ -77,13 +77,7 @@ export async function openWorkspaces(options: OpenWorkspacesOptions): Promise<Op
   const git = { proxyUrl: proxy.url, refuse, secrets };
   const actions = new HostContent({ layout, records, children, connect, git, warn: log.warn.bind(log) });
   const workspaces = await Workspaces.open({ clock, random, records, actions, log });
-  const sync = new SyncClient({
-    ...{ clock, random, connect, log },
-    ids: () => workspaces.ids,
-    reportOf: (id) => workspaces.reportOf(id),
-    apply: (response) => workspaces.apply(response),
-  });
-  workspaces.onChange((id) => sync.changed(id));
+  const sync = syncWorkspaces(workspaces, { clock, random, connect, log });
   const closing = new AbortController();
   let running: Promise<void> | undefined;
   return {
@@ -104,6 +98,21 @@ export async function openWorkspaces(options: OpenWorkspacesOptions): Promise<Op
       await proxy.close();
     },
   };
+}
+
+/** Returns the client that takes the coordinator's orders for the workspaces, and sends their reports when they change. */
+export function syncWorkspaces(
+  workspaces: Workspaces,
+  options: Pick<SyncClientOptions, "clock" | "random" | "connect" | "log">,
+): SyncClient {
+  const sync = new SyncClient({
+    ...options,
+    ids: () => workspaces.ids,
+    reportOf: (id) => workspaces.reportOf(id),
+    apply: (response) => workspaces.apply(response),
+  });
+  workspaces.onChange((id) => sync.changed(id));
+  return sync;
 }
 
 /** @throws ConfigError that names all missing programs. */

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { WorkloadOutcome } from "@forage/proto/forage/operator/v1/operator";
 import type { ForageResource } from "@forage/proto/forest/v1/forage";
+import { aPod } from "../../test/support/entries.ts";
 import { aContainerService } from "../../test/support/requests.ts";
 import {
   aRestingFleet as aFleet,
@@ -9,6 +10,8 @@ import {
   aSizedNode as node,
 } from "../../test/support/resting-fleet.ts";
 import { CoordinatorError } from "../errors.ts";
+import { type Placement, workloadOutcomes } from "./outcome.ts";
+import type { ReadyCounts } from "./ready-counts.ts";
 
 test("pods of a lost node find places on the others, and a service dips meanwhile", async (t) => {
   const fleet = await aFleet(t, [node("n1"), node("n2"), node("n3")], [web(6)]);
@@ -117,6 +120,28 @@ test("any one node: the losses that leave pods without a node, the worst first",
   assert.equal(safe, false);
   // A trial leaves no trace in the next one.
   assert.deepEqual((await fleet.whatIf({ $case: "loseAnyNode", value: true })).losses, losses);
+});
+
+test("a workload is listed if a pod leaves, comes or waits, or if it dips, and else it is not", () => {
+  const key = "shop/forage_container_service/web";
+  const pods = (...counts: readonly (readonly [string, number])[]) => new Map([[key, new Map(counts)]]);
+  const placement = (nodes: ReturnType<typeof pods>, waiting = 0): Placement => ({
+    nodes,
+    unbound: new Map([[key, Array.from({ length: waiting }, () => aPod({ node: "" }))]]),
+  });
+  const listed = (before: Placement, after: Placement, lowest = 2): boolean => {
+    const ready = { keys: () => [key], before: () => 2, lowest: () => lowest, now: () => 2 };
+    const input = { before, after, ready: ready as unknown as ReadyCounts, whyUnplaced: () => "no room" };
+    return workloadOutcomes({ ...input, state: { resource: () => undefined } as never }).length === 1;
+  };
+  const still = placement(pods(["n1", 2]));
+  assert.equal(listed(still, still), false);
+  assert.equal(listed(still, still, 1), true, "it dips");
+  assert.equal(listed(still, placement(pods(["n1", 1]))), true, "one leaves");
+  assert.equal(listed(still, placement(pods(["n1", 3]))), true, "one comes");
+  assert.equal(listed(still, placement(pods(["n1", 1], ["n2", 1]))), true, "one moves");
+  assert.equal(listed(still, placement(pods(["n1", 2]), 1)), true, "one waits");
+  assert.equal(listed(still, placement(pods(["n1", 3]), 1)), true, "one comes and one waits");
 });
 
 test("nothing changes in the fleet itself", async (t) => {

@@ -87,6 +87,18 @@ test("the first pod of an affinity may go anywhere if it would be its own partne
   assert.deepEqual(fleet.explain(aPod("p", { ...WEB, podAffinity: together })).feasible, ["b"]);
 });
 
+test("a pod is drawn to the one host of many on which its preferred partner runs, at each of many placements", () => {
+  const nodes = Array.from({ length: 100 }, (_, i) => aNode(`n${i}`));
+  const fleet = aFleet(nodes, "kube-least");
+  fleet.bind(aPod("w", { ...WEB, cpu: "10m" }), "n40");
+  const term = { topologyKey: "kubernetes.io/hostname", labelSelector: { matchLabels: WEB.labels } };
+  const drawn = aPod("p", { podAffinity: { preferred: [{ weight: 100, term }] } });
+  assert.deepEqual(
+    Array.from({ length: 40 }, () => fleet.place(drawn)),
+    Array.from({ length: 40 }, () => "n40"),
+  );
+});
+
 test("a preference outweighs packing, and packing decides among the preferred", () => {
   const fleet = aFleet([
     aNode("a"),

@@ -81,11 +81,10 @@ function drained(
   if (signal.aborted) return Promise.resolve();
   return new Promise((resolve) => {
     const done = (): void => {
-      call.off("drain", done);
       signal.removeEventListener("abort", done);
       resolve();
     };
-    call.on("drain", done);
+    call.once("drain", done);
     signal.addEventListener("abort", done, { once: true });
   });
 }

@@ -1,6 +1,10 @@
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { isRuncInit, planShimSweep, type Shim, UNUSED_SHIM_MS } from "./plan-shim-sweep.ts";
+import { endProcess } from "./shim-sweeper.ts";
 
 const NONE = new Map<string, number>();
 
@@ -11,6 +15,26 @@ test("ends a shim without a container once it has been unused long enough", () =
   assert.deepEqual(early.end, []);
   const late = planShimSweep([aShim()], new Set(), early.unusedSince, UNUSED_SHIM_MS);
   assert.deepEqual(late.end, [aShim()]);
+});
+
+test("ends a process only if it is the one that was found", { timeout: 60_000 }, async (t) => {
+  const child = spawn("sleep", ["600"], { stdio: "ignore" });
+  t.after(() => child.kill("SIGKILL"));
+  const ended = once(child, "exit");
+  const pid = child.pid ?? 0;
+  const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
+  const startTicks = stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? "";
+  await endProcess({ pid, startTicks: `${Number(startTicks) - 1}` });
+  child.kill("SIGTERM");
+  assert.deepEqual(await ended, [null, "SIGTERM"], "the first call has sent it nothing");
+
+  const other = spawn("sleep", ["600"], { stdio: "ignore" });
+  t.after(() => other.kill("SIGKILL"));
+  const otherEnded = once(other, "exit");
+  const otherStat = readFileSync(`/proc/${other.pid}/stat`, "latin1");
+  const otherTicks = otherStat.slice(otherStat.lastIndexOf(")") + 2).split(" ")[19] ?? "";
+  await endProcess({ pid: other.pid ?? 0, startTicks: otherTicks });
+  assert.deepEqual(await otherEnded, [null, "SIGKILL"]);
 });
 
 test("recognises `runc init` by its program and its arguments, however runc copied itself", () => {

@@ -114,7 +114,8 @@ async function asChild({ pid, startTicks, argv }: Process): Promise<ShimChild> {
   return { pid, startTicks, unstarted: isRuncInit(program, argv) };
 }
 
-async function endProcess({ pid, startTicks }: { pid: number; startTicks: string }): Promise<void> {
+/** Ends the process, unless it has ended and its number is now another one's. */
+export async function endProcess({ pid, startTicks }: { pid: number; startTicks: string }): Promise<void> {
   if ((await readProcess(pid))?.startTicks !== startTicks) return;
   try {
     // A shim ignores SIGTERM.

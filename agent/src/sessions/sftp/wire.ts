@@ -56,6 +56,7 @@ export const MAX_DATA_BYTES = MAX_PACKET_BYTES - 1024;
 
 /** A failure that the client receives as a status. */
 export class SftpError extends Error {
+  override readonly name = "SftpError";
   readonly status: StatusCode;
 
   constructor(status: StatusCode, message: string) {

@@ -110,6 +110,21 @@ test("a pod that can't be summed up says so, and no other pod waits for it", LIM
   assert.equal(unschedulable.get("uid-poison"), undefined);
 });
 
+test("a pod that can't be read says so, is tried again, and no other pod waits for it", LIMIT, async (t) => {
+  const { state, store, unschedulable, clock } = await start(t, { nodes: [node("n1", "8")] });
+  const drainingPods = t.mock.method(state, "drainingPods", () => {
+    throw new Error("damaged");
+  });
+  for (const op of opsOf({ pods: [unbound("unreadable")] })) await store.txn([], [op]);
+  await until("it has a reason", () => unschedulable.get("uid-unreadable") !== undefined);
+  assert.equal(unschedulable.get("uid-unreadable")?.summary, "it can't be scheduled: damaged");
+  drainingPods.mock.restore();
+  for (const op of opsOf({ pods: many(3) })) await store.txn([], [op]);
+  await until("the others are bound", () => state.unboundPods().length === 1);
+  clock.advance(30_000);
+  await until("it is tried again by itself", () => state.unboundPods().length === 0);
+});
+
 test(
   "a bound pod that can't be summed up counts as a pod, and leaves its node's others alone",
   LIMIT,

@@ -14,6 +14,9 @@ test("a group that no node takes is tried again after five minutes, whatever is 
   assert.equal(queue.nextMs(), 1);
   clock.advance(1);
   assert.deepEqual(due(), ["a"]);
+  queue.failed("uid-a");
+  clock.advance(1);
+  assert.deepEqual(due(), [], "the next five minutes have begun");
 });
 
 test("a search that may help waits twice as long after each failure, and begins again after a success", () => {

@@ -137,6 +137,16 @@ test("an upload takes as long as it takes, and ends after a minute without a byt
   await until("the pod's connection has ended", () => received() === 0);
 });
 
+test("a request that is under way is cut when the session ends", LIMIT, async (t) => {
+  const { open, enter, upload, received, session } = await aServer(t);
+  const address = open();
+  const { asking, answer } = upload(address.host, { cookie: await enter(address) });
+  asking.write("beans");
+  await until("the pod has the bytes", () => received() === 5);
+  session.abort();
+  await assert.rejects(answer, { code: "ECONNRESET" });
+});
+
 test("an upload without the cookie has 10 seconds", LIMIT, async (t) => {
   const { open, upload, clock } = await aServer(t);
   const { asking, answer } = upload(open().host, {});

@@ -56,6 +56,15 @@ function comparing(open: StoreFactory): void {
     assert.equal(store.revision, 3);
   });
 
+  storeCase(open, "a compare of what can't be a key is refused", async ({ store }) => {
+    await rejectsWith("INVALID_ARGUMENT", store.txn([{ kind: "absent", key: "" }], [put("a")]));
+    await rejectsWith(
+      "INVALID_ARGUMENT",
+      store.txn([{ kind: "version", key: "a\0b", version: 0 }], [put("a")]),
+    );
+    assert.equal(store.revision, 0);
+  });
+
   storeCase(open, "all or nothing", async ({ store }) => {
     await store.txn([], [put("a", "1"), put("b", "1")]);
     const refused = [{ kind: "modRevision", key: "b", revision: 99 } as const];
