@@ -57,15 +57,21 @@ test("a changed, a missing and a cut-off entry end with 1", async () => {
     [(all: string[]) => all.toSpliced(2, 1), /missing after entry 2/],
   ] as const) {
     lines = change(chain(5));
-    const { stderr, exitCode } = await forage("audit --verify");
-    assert.equal(exitCode, 1);
-    assert.match(stderr, message);
+    for (const way of ["--verify", "--export"]) {
+      const { stderr, exitCode } = await forage(`audit ${way}`);
+      assert.equal(exitCode, 1, way);
+      assert.match(stderr, message);
+    }
   }
   lines = chain(5);
   fake.answers.listAudit = ({ after: last }: { after: bigint }) => {
     return { lines: lines.slice(Number(last), 3), newestSequence: 5n };
   };
-  assert.match((await forage("audit --verify")).stderr, /missing after entry 3: the newest one is 5/);
+  for (const way of ["--verify", "--export"]) {
+    const { stderr, exitCode } = await forage(`audit ${way}`);
+    assert.equal(exitCode, 1, way);
+    assert.match(stderr, /missing after entry 3: the newest one is 5/);
+  }
 });
 
 test("an entry that is too old to be kept is no proof of a change", async () => {

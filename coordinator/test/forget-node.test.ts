@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { PutObjectRequest } from "@forage/proto/forage/operator/v1/operator";
+import { ExecStart, PutObjectRequest } from "@forage/proto/forage/operator/v1/operator";
 import { type ServiceError, status } from "@grpc/grpc-js";
 import { Fleet, QUICK_LOSSES } from "./support/fleet.ts";
+import type { HollowAgent } from "./support/hollow-agent.ts";
 import { aContainerService } from "./support/requests.ts";
 import { until } from "./support/until.ts";
 
@@ -64,9 +65,17 @@ test("claims on a node block its removal; with force they start empty elsewhere"
 test("a connected node is removed only with force, and its session ends at once", LIMIT, async (t) => {
   const fleet = await Fleet.start(t, ["n1", "n2"]);
   await fleet.apply(aContainerService("web", { scaling: { replicas: 2 } }));
-  await fleet.operator.forgetNode({ name: "n1", force: true });
   const agent = fleet.agent("n1");
-  await until("its stream is ended", () => agent.ended !== undefined);
+  const exec = await openExec(fleet, agent);
+  const startMs = performance.now();
+  const after = (): string => `${Math.round(performance.now() - startMs)} ms`;
+  const [, session, command] = await Promise.all([
+    fleet.operator.forgetNode({ name: "n1", force: true }),
+    until("its stream is ended", () => agent.ended !== undefined).then(after),
+    until("the command on it is ended", () => exec.error !== undefined).then(after),
+  ]);
+  t.diagnostic(`its session ended ${session} after the call, a command on it ${command}`);
+  assert.equal(exec.error?.code, status.UNAVAILABLE);
   const { code, details } = agent.ended as ServiceError;
   assert.match(`${code} ${details}`, /7 node n1 was removed: join again with a new token/);
   await until("the other has all", async () => {
@@ -74,3 +83,28 @@ test("a connected node is removed only with force, and its session ends at once"
     return all.length === 2 && all.every((pod) => pod.node === "n2" && pod.status?.ready);
   });
 });
+
+/** Opens a command in a pod of the node that never ends by itself. Returns when its output has come through. */
+async function openExec(
+  { operator }: Fleet,
+  agent: HollowAgent,
+): Promise<{ readonly error: ServiceError | undefined }> {
+  const result: { error: ServiceError | undefined } = { error: undefined };
+  const [assigned] = agent.assignments.values();
+  const options = { command: ["sleep", "inf"] };
+  const value = ExecStart.fromPartial({ namespace: "shop", pod: assigned?.name ?? "", options });
+  let output = 0;
+  const call = operator.exec();
+  call.on("data", () => output++);
+  call.on("error", (error: ServiceError) => {
+    result.error = error;
+  });
+  call.write({ frame: { $case: "start", value } });
+  await until("the agent is asked", () => agent.sessions.length > 0);
+  const served = agent.client.serve();
+  served.on("error", () => {});
+  served.write({ frame: { $case: "sessionId", value: agent.sessions.shift()?.sessionId ?? "" } });
+  served.write({ frame: { $case: "stdout", value: Buffer.from("on") } });
+  await until("its output comes through", () => output > 0);
+  return result;
+}

@@ -3,6 +3,7 @@ import { after, before, describe, test } from "node:test";
 import { missingForLab, testedKinds } from "../lab-hosts/host-kinds.ts";
 import { emptyFirstHost, examineHost, startOnOneHost } from "../system/lab-first-host.ts";
 import { IMAGE, LabFleet, LIMIT_MS, NODE_PORT, REPLICAS, uids } from "../system/lab-fleet.ts";
+import { checkDirectories, spoilDirectories } from "../system/lab-host-files.ts";
 import { distribution, idleNear, timed } from "../system/lab-scene.ts";
 import { downgrade, upgradeUnderLoad, useArchive } from "../system/lab-trials.ts";
 
@@ -62,6 +63,7 @@ function testFleet(kind: string): void {
       const { lab, scene } = fleet;
       const before = await scene.serving("web", REPLICAS);
       const expected = (await scene.running("h2")).length;
+      await spoilDirectories(fleet, "coordinator", "h2");
       await lab.powerOff("coordinator");
       await lab.reboot("h2");
       await scene.until("all containers run again", async () => {
@@ -77,6 +79,7 @@ function testFleet(kind: string): void {
       );
       await lab.boot("coordinator");
       await scene.allReady();
+      await checkDirectories(fleet, { coordinator: "coordinator", agent: "h2" });
       assert.deepEqual(uids(await scene.serving("web", REPLICAS)), uids(before));
       await fleet.onlyTheKnown();
     });

@@ -1,0 +1,30 @@
+import assert from "node:assert/strict";
+import type { LabFleet } from "./lab-fleet.ts";
+
+/** Trials of the users and directories that the packages give a host. Afterwards all hosts are Ready again. */
+
+/** Made, and set right at each boot, by systemd-tmpfiles. */
+const SHARED = ["/etc/forage root:root 755", "/run/forage root:root 755", "/var/lib/forage root:root 755"];
+const COORDINATOR = [...SHARED, "/var/lib/forage/coordinator forage:forage 711"];
+const AGENT = [...SHARED, "/var/lib/forage/agent root:root 700"];
+
+/** Opens the packages' directories to all users, as a hasty operator does. The next boot has to set them right. */
+export async function spoilDirectories(fleet: LabFleet, ...hosts: readonly string[]): Promise<void> {
+  for (const host of hosts) await fleet.onHost(host, "chmod 777 /etc/forage /var/lib/forage && sync");
+}
+
+/** Shows that directories have their owners and modes after a boot, and that the coordinator's user can't log in. */
+export async function checkDirectories(
+  fleet: LabFleet,
+  { coordinator, agent }: { readonly coordinator: string; readonly agent: string },
+): Promise<void> {
+  const found = async (host: string, expected: readonly string[]): Promise<readonly string[]> => {
+    const paths = expected.map((line) => line.split(" ")[0]).join(" ");
+    return (await fleet.onHost(host, `stat -c '%n %U:%G %a' ${paths}`)).trim().split("\n");
+  };
+  assert.deepEqual(await found(coordinator, COORDINATOR), COORDINATOR);
+  assert.deepEqual(await found(agent, AGENT), AGENT);
+  const user = (await fleet.onHost(coordinator, "getent passwd forage")).trim().split(":");
+  assert.deepEqual(user.slice(5), ["/var/lib/forage", "/usr/sbin/nologin"]);
+  assert.ok(Number(user[2]) > 0 && Number(user[2]) < 1_000, "it is a user of the system");
+}
