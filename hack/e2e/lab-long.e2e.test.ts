@@ -3,6 +3,7 @@ import { missingForLab, testedKinds } from "../lab-hosts/host-kinds.ts";
 import { ensurePreviousPackages, findPreviousVersion } from "../lab-hosts/previous-version.ts";
 import { addCoordinator, leaveToAnother, moveToEtcd, replaceSharedAuthority } from "../system/lab-etcd.ts";
 import { CHECKOUT, FIRST_VERSION, LabFleet, LIMIT_MS, NODE_PORT, REPLICAS } from "../system/lab-fleet.ts";
+import { hangDaemon } from "../system/lab-host-files.ts";
 import { applyTolerating, runOnThroughPartition } from "../system/lab-partition.ts";
 import { downgrade, upgradeUnderLoad } from "../system/lab-trials.ts";
 
@@ -60,6 +61,13 @@ function testLongFaults(kind: string, skip: string | false): void {
 
     test("a host that is cut off for 5 minutes runs on, and only its surplus ends", LONG_LIMIT, async (t) => {
       for (const line of await runOnThroughPartition(fleet)) t.diagnostic(line);
+    });
+
+    test("daemons that hang are restarted by the watchdog, and no container with them", LIMIT, async (t) => {
+      const agent = await hangDaemon(fleet, "h1", "forage-agent");
+      const coordinator = await hangDaemon(fleet, "coordinator", "forage-coordinator");
+      t.diagnostic(`the agent serves again after ${agent} s, the coordinator after ${coordinator} s`);
+      await fleet.onlyTheKnown();
     });
 
     test("two coordinators share a store in etcd", LIMIT, async () => {

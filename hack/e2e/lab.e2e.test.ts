@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { missingForLab, testedKinds } from "../lab-hosts/host-kinds.ts";
+import { followEndpoints } from "../system/lab-destination.ts";
 import { emptyFirstHost, examineHost, startOnOneHost } from "../system/lab-first-host.ts";
 import { IMAGE, LabFleet, LIMIT_MS, NODE_PORT, REPLICAS, uids } from "../system/lab-fleet.ts";
 import { checkDirectories, spoilDirectories } from "../system/lab-host-files.ts";
@@ -88,7 +89,9 @@ function testFleet(kind: string): void {
       const { lab, scene } = fleet;
       const ip = await scene.virtualIp("web");
       await fleet.replacingSoon(async () => {
-        const startMs = performance.now();
+        const stream = await followEndpoints(fleet, "web", REPLICAS);
+        t.after(() => stream.end());
+        const [startMs, startedAtMs] = [performance.now(), Date.now()];
         const since = (): string => ((performance.now() - startMs) / 1000).toFixed(1);
         await lab.powerOff("h2");
         await scene.until("h2 is Unreachable", () => fleet.isUnreachable("h2"));
@@ -99,6 +102,8 @@ function testFleet(kind: string): void {
         ]);
         t.diagnostic(`Unreachable after ${unreachable} s, all pods replaced after ${replaced} s`);
         t.diagnostic(`the virtual IP leads only to pods of other hosts ${seconds} s after that`);
+        const follows = ((await stream.withoutHost("h2")) - startedAtMs) / 1000;
+        t.diagnostic(`Destination's stream has no endpoint of the host after ${follows.toFixed(1)} s`);
         await lab.boot("h2");
       });
       await scene.serving("web", REPLICAS);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { LabFleet } from "./lab-fleet.ts";
 
-/** Trials of the users and directories that the packages give a host. Afterwards all hosts are Ready again. */
+/** Trials of the units, users and directories that the packages give a host. Afterwards all hosts are Ready again. */
 
 /** Made, and set right at each boot, by systemd-tmpfiles. */
 const SHARED = ["/etc/forage root:root 755", "/run/forage root:root 755", "/var/lib/forage root:root 755"];
@@ -27,4 +27,26 @@ export async function checkDirectories(
   const user = (await fleet.onHost(coordinator, "getent passwd forage")).trim().split(":");
   assert.deepEqual(user.slice(5), ["/var/lib/forage", "/usr/sbin/nologin"]);
   assert.ok(Number(user[2]) > 0 && Number(user[2]) < 1_000, "it is a user of the system");
+}
+
+/** Stops the unit's main loop, as a bug that never ends does. Shows that systemd restarts it, and returns the seconds that took. */
+export async function hangDaemon(fleet: LabFleet, host: string, unit: string): Promise<number> {
+  const { scene } = fleet;
+  const show = async (property: string): Promise<string> =>
+    (await fleet.onHost(host, `systemctl show --value --property=${property} ${unit}`)).trim();
+  const before = await scene.allRunning();
+  const [restarts, pid] = [Number(await show("NRestarts")), await show("MainPID")];
+  const startMs = performance.now();
+  await fleet.onHost(host, `kill -STOP ${pid}`);
+  await scene.until(`systemd has restarted ${unit} on ${host}`, async () => {
+    return Number(await show("NRestarts")) === restarts + 1 && (await show("ActiveState")) === "active";
+  });
+  const seconds = Math.round((performance.now() - startMs) / 1000);
+  assert.notEqual(await show("MainPID"), pid);
+  const log = await fleet.onHost(host, `journalctl --boot --unit ${unit} --lines 200 --output cat`);
+  assert.match(log, /Watchdog timeout/);
+  await scene.allConnected();
+  await scene.allReady();
+  assert.deepEqual(await scene.allRunning(), before);
+  return seconds;
 }
