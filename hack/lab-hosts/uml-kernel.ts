@@ -49,7 +49,7 @@ export async function ensureUmlKernel(report: (detail: string) => void): Promise
   const kernel = join(kernels, `linux-${contentHash()}`);
   if (existsSync(kernel)) return kernel;
   await installMissing(TOOLS, { report });
-  report(`building ${SOURCE} as a program (once; about 9 minutes of one processor)`);
+  report(`building ${SOURCE} as a program (once; several minutes of one processor)`);
   mkdirSync(kernels, { recursive: true });
   const dir = mkdtempSync(join(kernels, "partial-"));
   try {

@@ -5,7 +5,7 @@ import { VirtualClock } from "@forage/common/virtual-clock";
 import { streamEvents } from "./event-stream.ts";
 import type { NerdctlCli } from "./nerdctl-cli.ts";
 
-test("tells that it listens at the first output, once, and then no longer asks for an event", async () => {
+test("reports once, at the first output, that it listens, and then asks for no further event", async () => {
   const [stdout, stderr] = [new PassThrough(), new PassThrough()];
   const clock = new VirtualClock();
   let knocks = 0;
