@@ -5,7 +5,7 @@ import { VirtualClock } from "@forage/common/virtual-clock";
 import { streamEvents } from "./event-stream.ts";
 import type { NerdctlCli } from "./nerdctl-cli.ts";
 
-test("reports once, at the first output, that it listens, and then asks for no further event", async () => {
+test("the first output shows that the program listens, and no event is requested after it", async () => {
   const [stdout, stderr] = [new PassThrough(), new PassThrough()];
   const clock = new VirtualClock();
   let knocks = 0;
