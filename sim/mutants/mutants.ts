@@ -135,7 +135,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
   "stopping-jobs-take-no-room": {
     module: `${CONTROL}/job/pod-state.ts`,
     caughtBy: /its pods ask for/,
-    from: 49,
+    from: 142,
   },
   "stops-nothing": { module: "coordinator/src/link/assignments.ts", caughtBy: /no rest/ },
   "gives-up": { module: "agent/src/pods/decide/next-step.ts", caughtBy: /no rest/, from: 51 },
