@@ -3,6 +3,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { after, before, beforeEach, describe, test } from "node:test";
+import { type Resource, RouteState } from "@forage/proto/forage/operator/v1/operator";
 import { RolloutStatus } from "@forage/proto/forest/v1/forage";
 import { status } from "@grpc/grpc-js";
 import { aResource, aRollout } from "./builders.ts";
@@ -130,24 +131,41 @@ describe("apply --strict", () => {
     assert.equal(looks, 2);
   });
 
-  test("fails with what does not serve, and why", async () => {
-    const message = "PortNotFound: port 80 is not published";
-    fake.answers = { ...through(), listResources: () => ({ resources: [{ ...serving, message }] }) };
-    let passedMs = 0;
-    const { exitCode, stderr } = await runCommand(["apply", "-f", "-", "--strict"], {
-      env: fake.env,
-      stdin: HELLO,
-      nowMs: () => {
-        passedMs += 30_000;
-        return Date.now() + passedMs;
-      },
+  const route = (state?: Resource["route"]) =>
+    aResource({ namespace: "shop", kind: "route", name: "site", route: state });
+  const conditions = [{ type: "Accepted", status: false, reason: "HostnameTaken" }];
+  for (const [what, resources, expected] of [
+    [
+      "a service's message",
+      [{ ...serving, message: "PortNotFound: port 80 is not published" }, route(RouteState.fromPartial({}))],
+      "service/web: PortNotFound: port 80 is not published; forage why service/web -n shop",
+    ],
+    [
+      "a route without a gateway",
+      [serving, route()],
+      "route/site: no gateway has taken it; forage why route/site -n shop",
+    ],
+    [
+      "a route's unmet condition",
+      [serving, route(RouteState.fromPartial({ conditions }))],
+      "route/site: its route: HostnameTaken; forage why route/site -n shop",
+    ],
+    ["a missing route", [serving], "route/site: it is not there; forage why route/site -n shop"],
+  ] as const)
+    test(`fails with what does not serve, and why: ${what}`, async () => {
+      fake.answers = { ...through(), listResources: () => ({ resources: [...resources] }) };
+      let passedMs = 0;
+      const { exitCode, stderr } = await runCommand(["apply", "-f", "-", "--strict"], {
+        env: fake.env,
+        stdin: `${HELLO}  - {name: site, route: {rules: [{backends: [{service: web, port: 80}]}]}}\n`,
+        nowMs: () => {
+          passedMs += 30_000;
+          return Date.now() + passedMs;
+        },
+      });
+      assert.equal(exitCode, 1);
+      assert.ok(stderr.endsWith(`not serving:\n  ${expected}\n`), stderr);
     });
-    assert.equal(exitCode, 1);
-    assert.match(
-      stderr,
-      /not serving:\n {2}service\/web: PortNotFound: port 80 is not published; forage why service\/web -n shop\n$/,
-    );
-  });
 
   test("does not go with --detach", async () => {
     const { exitCode, stderr } = await plain("apply", "-f", "-", "--strict", "--detach");
