@@ -112,21 +112,26 @@ describe("sessions with real containers", { concurrency: false }, () => {
     const manifest = JSON.stringify({ namespace: "e2e", resources: [{ name: "reader", containerService }] });
     assert.equal((await system.forage(["apply", "-f", "-"], manifest)).exitCode, 0);
     const reader = (await getPods(system)).find(({ name }) => name.startsWith("reader"))?.name ?? "";
-    for (const word of ["one", "two"]) {
-      const size = { columns: 80, rows: 24 };
-      const terminal = new Terminal(forage, ["attach", reader, "-n", "e2e"], { env: env(), ...size });
+    const attach = (): Terminal => {
+      const args = ["attach", reader, "-n", "e2e"];
+      const terminal = new Terminal(forage, args, { env: env(), columns: 80, rows: 24 });
       t.after(() => terminal.kill());
+      return terminal;
+    };
+    for (const word of ["one", "two"]) {
+      const terminal = attach();
       terminal.type(`${word}\r`);
       await terminal.shows(`got ${word}`);
       terminal.type("\x1d\r");
       assert.equal(await terminal.exitCode, 0, terminal.screen);
     }
     // Two clients share the input, and each ends with the container.
-    const size = { columns: 80, rows: 24 };
-    const clients = [1, 2].map(
-      () => new Terminal(forage, ["attach", reader, "-n", "e2e"], { env: env(), ...size }),
-    );
-    for (const client of clients) t.after(() => client.kill());
+    const clients = [attach(), attach()];
+    // Each is attached once it has its own answer: what came before is not shown to it.
+    for (const [index, client] of clients.entries()) {
+      client.type(`alone-${index}\r`);
+      await client.shows(`got alone-${index}`);
+    }
     for (const [index, client] of clients.entries()) {
       client.type(`from-${index}\r`);
       for (const other of clients) await other.shows(`got from-${index}`);
