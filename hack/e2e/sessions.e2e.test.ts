@@ -15,12 +15,9 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { bundlePrograms } from "../bundling/bundle-programs.ts";
-import { findStaticBusybox } from "../lib/busybox-image.ts";
-import { loadImage } from "../lib/load-image.ts";
-import { packOciArchive } from "../lib/oci-archive.ts";
-import { packTar } from "../lib/tar.ts";
 import { startTestHost, type TestHost } from "../lib/test-host.ts";
 import { waitFor } from "../lib/wait-for.ts";
+import { bareImage } from "../system/bare-image.ts";
 import { webManifest } from "../system/manifests.ts";
 import { getPods, waitForReadyPods } from "../system/pods.ts";
 import { type System, startSystem, waitForNode } from "../system/system.ts";
@@ -389,22 +386,4 @@ async function talk(port: number, data: Buffer): Promise<string> {
   let text = "";
   for await (const chunk of socket.setEncoding("utf8")) text += chunk;
   return text;
-}
-
-/** One static program that sleeps, and an empty directory. */
-async function bareImage(host: TestHost): Promise<string> {
-  const busybox = findStaticBusybox();
-  assert.ok(busybox);
-  const reference = "localhost/forage/bare:1";
-  const layer = packTar([
-    { type: "file", path: "sleep", content: readFileSync(busybox), mode: 0o755 },
-    { type: "directory", path: "tmp/", mode: 0o1777 },
-  ]);
-  const archivePath = join(host.dir, "bare.tar");
-  writeFileSync(
-    archivePath,
-    packOciArchive({ reference, layer, entrypoint: [], cmd: ["/sleep", "1"], env: [] }),
-  );
-  await loadImage({ address: host.containerd.address, namespace: host.namespace, archivePath });
-  return reference;
 }
