@@ -160,7 +160,7 @@ export function wrongClocks(offsetsSeconds: readonly number[]) {
       assert.ok(wrong);
       await wrong.end("SIGTERM").exited;
       await wrong.start(wrongClock(offsetSeconds));
-      await until("the list says so", () => saysClock(leader));
+      await until("the list says so", () => saysClock(leader, wrong, offsetSeconds));
       await grows(load);
       // The others are started again at once, so that agents and clients have both kinds of coordinators.
       const others = members.filter((member) => member !== wrong);
@@ -188,10 +188,12 @@ export function wrongClocks(offsetsSeconds: readonly number[]) {
   };
 }
 
-/** Returns whether the list names a clock that is off. Either side may lead by now on a busy machine. */
-async function saysClock(leader: Member): Promise<boolean> {
+/** Returns whether the list names the clock that is off, or those of the others if the coordinator with that clock leads by now. */
+async function saysClock(leader: Member, wrong: Member, offsetSeconds: number): Promise<boolean> {
   const { coordinators } = await leader.operator().listCoordinators({});
-  return coordinators.some(({ message, ready }) => ready && /s (ahead of|behind) the leader's/.test(message));
+  const isAhead = offsetSeconds > 0 !== ((await wrong.leads()) === true);
+  const text = `s ${isAhead ? "ahead of" : "behind"} the leader's`;
+  return coordinators.some(({ message, ready }) => ready && message.includes(text));
 }
 
 function isChanged({ spec, state }: { readonly spec: unknown; readonly state: string }): boolean {

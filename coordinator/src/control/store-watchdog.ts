@@ -2,7 +2,7 @@ import { CoordinatorError } from "../errors.ts";
 import type { Store } from "../store/index.ts";
 import type { Clock } from "../time/clock.ts";
 
-/** Until then, every write is refused, and agents stay connected although another coordinator may lead. */
+/** Until the next look every write is refused, and agents stay connected although another coordinator may lead. */
 const INTERVAL_MS = 1_000;
 
 /**
